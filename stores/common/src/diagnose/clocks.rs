@@ -84,24 +84,7 @@ impl Sample {
             );
         };
         let (offset, exactness) = (clocks.by(), clocks.exactness);
-        let side = if clocks.is_ahead() {
-            "ahead of"
-        } else {
-            "behind"
-        };
-        let at_most = offset + exactness;
-        let found = if offset <= exactness || at_most < AGREES {
-            format!(
-                "the clock of this host agrees with the store's to within {}",
-                rounded(at_most)
-            )
-        } else {
-            format!(
-                "the clock of this host is {} {side} the store's, give or take {}",
-                rounded(offset),
-                rounded(exactness)
-            )
-        };
+        let found = shown(clocks);
         let remedy = "synchronize the clocks of this host and of the store's server (NTP)";
         let is_off = match skew {
             Some(skew) => offset > skew.saturating_add(exactness),
@@ -127,6 +110,29 @@ impl Sample {
         }
         let message = format!("{found}: leases are safe, but slots of schedules are late or early");
         Finding::warning(check, message, remedy)
+    }
+}
+
+/// What the clocks show.
+fn shown(clocks: ClockOffset) -> String {
+    let (offset, exactness) = (clocks.by(), clocks.exactness);
+    let side = if clocks.is_ahead() {
+        "ahead of"
+    } else {
+        "behind"
+    };
+    let at_most = offset + exactness;
+    if offset <= exactness || at_most < AGREES {
+        format!(
+            "the clock of this host agrees with the store's to within {}",
+            rounded(at_most)
+        )
+    } else {
+        format!(
+            "the clock of this host is {} {side} the store's, give or take {}",
+            rounded(offset),
+            rounded(exactness)
+        )
     }
 }
 

@@ -188,9 +188,16 @@ impl Records {
         }
     }
 
-    pub(super) fn findings(self, capabilities: &Capabilities) -> Vec<Finding> {
-        let alike = self.names.into_values().filter(|names| names.len() > 1);
-        let alike: Vec<_> = alike.map(|names| names.join(" and ")).collect();
+    pub(super) fn findings(&self, capabilities: &Capabilities) -> Vec<Finding> {
+        let mut findings = vec![self.java(capabilities)];
+        findings.extend(self.unreadable());
+        findings.push(self.names());
+        findings.extend(self.times());
+        findings.extend(self.jobs());
+        findings
+    }
+
+    fn java(&self, capabilities: &Capabilities) -> Finding {
         let java = match self.by_java.len() {
             0 => "no lock was last taken by ShedLock for Java".to_owned(),
             some => format!(
@@ -209,29 +216,27 @@ impl Records {
             true => format!("{java}; {UNSEEN}"),
             false => java,
         };
-        let mut findings = vec![Finding::ok("java", java)];
-        if !self.unreadable.is_empty() {
-            findings.push(Finding::error(
+        Finding::ok("java", java)
+    }
+
+    fn unreadable(&self) -> Option<Finding> {
+        (!self.unreadable.is_empty()).then(|| {
+            Finding::error(
                 "records",
                 format!(
                     "records that cannot be read, so their jobs never run: {}",
                     named(&self.unreadable)
                 ),
                 "check what wrote them, then fix or delete them",
-            ));
-        }
-        let mut add = |check, is_error, found: &[String], well: &str, wrong: &str, remedy: &str| {
-            findings.push(if found.is_empty() {
-                Finding::ok(check, well)
-            } else if is_error {
-                Finding::error(check, format!("{wrong}: {}", named(found)), remedy)
-            } else {
-                Finding::warning(check, format!("{wrong}: {}", named(found)), remedy)
-            });
-        };
-        add(
+            )
+        })
+    }
+
+    fn names(&self) -> Finding {
+        let alike = self.names.values().filter(|names| names.len() > 1);
+        let alike: Vec<_> = alike.map(|names| names.join(" and ")).collect();
+        warning(
             "names",
-            false,
             &alike,
             "no two names differ only in case or in blanks around them",
             "names that differ only in case or in blanks around them are different locks, and do \
@@ -245,43 +250,45 @@ impl Records {
                 Operation::PauseNew,
                 Operation::Resume
             ),
-        );
-        add(
-            "end",
-            true,
-            &self.endless,
-            "every lease ends within a year",
-            "locks that stay taken for more than a year, so their jobs do not run until then",
-            &format!(
-                "check what wrote them; if no job holds them, run {}",
-                Operation::ForceUnlock
+        )
+    }
+
+    /// The times in the records: ends, acquisitions and slots.
+    fn times(&self) -> Vec<Finding> {
+        let mut findings = vec![
+            error(
+                "end",
+                &self.endless,
+                "every lease ends within a year",
+                "locks that stay taken for more than a year, so their jobs do not run until then",
+                &format!(
+                    "check what wrote them; if no job holds them, run {}",
+                    Operation::ForceUnlock
+                ),
             ),
-        );
-        add(
-            "acquired",
-            true,
-            &self.acquired_ahead,
-            "no lock's time of acquisition is in the future",
-            "locks whose time of acquisition is in the future: their owners use another \
-             clock or another time zone, so they and others can hold one lock at the same time",
-            "set the clocks; if ShedLock for Java wrote them, set usingDbTime() there, or the same \
-             time zone",
-        );
+            error(
+                "acquired",
+                &self.acquired_ahead,
+                "no lock's time of acquisition is in the future",
+                "locks whose time of acquisition is in the future: their owners use another \
+                 clock or another time zone, so they and others can hold one lock at the same time",
+                "set the clocks; if ShedLock for Java wrote them, set usingDbTime() there, or the same \
+                 time zone",
+            ),
+        ];
         if !self.other_clocks.is_empty() {
-            add(
+            findings.push(error(
                 "other-clock",
-                true,
                 &self.other_clocks,
                 "",
                 "locks that were acquired during this check, with a time of acquisition long before it: their \
                  owners use another clock or another time zone, so they and others can hold one lock at the \
                  same time",
                 "set usingDbTime() in ShedLock for Java, or the same time zone, and set the clocks",
-            );
+            ));
         }
-        add(
+        findings.push(error(
             "slots",
-            true,
             &self.slots_ahead,
             "no lock's last slot is in the future",
             "locks whose last slot is in the future, so their jobs do not run until then",
@@ -289,28 +296,54 @@ impl Records {
                 "if an operator has set it, leave it; otherwise set the clock of the host that took the slot, and run {}",
                 Operation::ResetSlot
             ),
-        );
-        add(
-            "open-slots",
-            false,
-            &self.abandoned,
-            "no slot has been open for over an hour",
-            "slots that must not be lost but are not done, and that no host tries any more: all \
-             attempts were made, or nothing runs the job",
-            &format!(
-                "find out why the runs failed; {} to an earlier time runs the slot again",
-                Operation::ResetSlot
-            ),
-        );
-        add(
-            "paused",
-            false,
-            &self.paused,
-            "no lock is paused",
-            "paused locks, whose jobs do not run",
-            &format!("run {} when the job may run again", Operation::Resume),
-        );
+        ));
         findings
+    }
+
+    /// Jobs that do not run.
+    fn jobs(&self) -> [Finding; 2] {
+        [
+            warning(
+                "open-slots",
+                &self.abandoned,
+                "no slot has been open for over an hour",
+                "slots that must not be lost but are not done, and that no host tries any more: all \
+                 attempts were made, or nothing runs the job",
+                &format!(
+                    "find out why the runs failed; {} to an earlier time runs the slot again",
+                    Operation::ResetSlot
+                ),
+            ),
+            warning(
+                "paused",
+                &self.paused,
+                "no lock is paused",
+                "paused locks, whose jobs do not run",
+                &format!("run {} when the job may run again", Operation::Resume),
+            ),
+        ]
+    }
+}
+
+/// The finding of a check that should not find any lock.
+fn error(check: &'static str, found: &[String], well: &str, wrong: &str, remedy: &str) -> Finding {
+    match found.is_empty() {
+        true => Finding::ok(check, well),
+        false => Finding::error(check, format!("{wrong}: {}", named(found)), remedy),
+    }
+}
+
+/// The same if what it finds is no fault yet.
+fn warning(
+    check: &'static str,
+    found: &[String],
+    well: &str,
+    wrong: &str,
+    remedy: &str,
+) -> Finding {
+    match found.is_empty() {
+        true => Finding::ok(check, well),
+        false => Finding::warning(check, format!("{wrong}: {}", named(found)), remedy),
     }
 }
 
