@@ -267,17 +267,9 @@ impl Store for EtcdStore {
                 }
             }
             let now = self.clock.system_time();
-            let new = match self.grant(request.lock_at_most_for.max(at_most)).await {
-                // The known state may be out of date.
-                Err(error) if is_full(&error) => {
-                    let is_held = self.find(name).await?.held_by(owner).is_some();
-                    return if is_held {
-                        Err(error)
-                    } else {
-                        Ok(Extension::Lost)
-                    };
-                }
-                granted => granted?,
+            let lasts = request.lock_at_most_for.max(at_most);
+            let Some(new) = self.grant_again(lease, lasts).await? else {
+                return Ok(Extension::Lost);
             };
             let until = whole_millis(now) + new.lasts;
             // By the wall clock, which may have been set since.
@@ -399,6 +391,21 @@ impl EtcdStore {
             Some(skip) => Ok(Some(Attempt::Skipped(skip))),
             None if found.is_ended_by(&request.owner) => Err(Error::attempt_ended()),
             None => Ok(None),
+        }
+    }
+
+    /// Requests a lease of the store to extend this one. Returns `None` if the store is full and this one is lost: its
+    /// known state may be out of date.
+    async fn grant_again(&self, lease: &Lease, lasts: Duration) -> Result<Option<Granted>> {
+        match self.grant(lasts).await {
+            Err(error) if is_full(&error) => {
+                let found = self.find(lease.name()).await?;
+                match found.held_by(lease.owner()) {
+                    Some(_) => Err(error),
+                    None => Ok(None),
+                }
+            }
+            granted => granted.map(Some),
         }
     }
 
