@@ -63,6 +63,54 @@ enum Kind {
     Cluster,
 }
 
+impl Kind {
+    fn of(scheme: &str) -> Result<Self> {
+        match &*scheme.replacen("rediss", "redis", 1) {
+            "redis" => Ok(Self::One),
+            "redis-sentinel" => Ok(Self::Sentinels),
+            "redis-cluster" => Ok(Self::Cluster),
+            _ => Err(invalid(format!("{scheme:?} is not a Redis scheme")).advise(
+                "use redis://, redis-sentinel:// or redis-cluster://, or the same with rediss for \
+                 TLS",
+            )),
+        }
+    }
+
+    /// The primary's name and the number of the database, from the URL's path.
+    fn place(self, url: &StoreUrl) -> (&str, Result<u32>) {
+        let (primary, database) = match self {
+            Self::Sentinels => url.path.split_once('/').unwrap_or((&url.path, "")),
+            Self::One | Self::Cluster => ("", &*url.path),
+        };
+        let wrong = |what, how| Err(invalid(what).advise(how));
+        let database = match self {
+            Self::One if url.hosts.len() > 1 => wrong(
+                "the URL lists several hosts",
+                "use redis-sentinel:// for sentinels, redis-cluster:// for a cluster",
+            ),
+            Self::Sentinels if primary.is_empty() => wrong(
+                "the URL does not name the primary that the sentinels watch",
+                "write it after the hosts, like redis-sentinel://host1,host2,host3/mymaster/0",
+            ),
+            Self::Cluster if !matches!(database, "" | "0") => {
+                wrong("a cluster has no numbered databases", "remove it")
+            }
+            _ if database.is_empty() => Ok(0),
+            _ => database.parse().or_else(|_| match self {
+                Self::Sentinels => wrong(
+                    "the URL's path must have one database number after the primary's name",
+                    "write it like redis-sentinel://host1,host2,host3/mymaster/0",
+                ),
+                Self::One | Self::Cluster => wrong(
+                    "the URL's path must be one database number",
+                    "write it like redis://host/0",
+                ),
+            }),
+        };
+        (primary, database)
+    }
+}
+
 struct Address {
     kind: Kind,
     hosts: Vec<Host>,
@@ -153,45 +201,9 @@ impl Address {
     fn take(url: &mut StoreUrl, mode: TlsMode, socket: Option<PathBuf>) -> Result<Self> {
         let scheme = &url.scheme;
         let tls = scheme.starts_with("rediss").then_some(mode);
-        let kind = match &*scheme.replacen("rediss", "redis", 1) {
-            "redis" => Kind::One,
-            "redis-sentinel" => Kind::Sentinels,
-            "redis-cluster" => Kind::Cluster,
-            _ => {
-                return Err(invalid(format!("{scheme:?} is not a Redis scheme")).advise(
-                    "use redis://, redis-sentinel:// or redis-cluster://, or the same with rediss for \
-                     TLS"));
-            }
-        };
-        let (primary, database) = match kind {
-            Kind::Sentinels => url.path.split_once('/').unwrap_or((&url.path, "")),
-            Kind::One | Kind::Cluster => ("", &*url.path),
-        };
-        let wrong = |what, how| invalid(what).advise(how);
-        let database = match kind {
-            Kind::One if url.hosts.len() > 1 => Err(wrong(
-                "the URL lists several hosts",
-                "use redis-sentinel:// for sentinels, redis-cluster:// for a cluster",
-            )),
-            Kind::Sentinels if primary.is_empty() => Err(wrong(
-                "the URL does not name the primary that the sentinels watch",
-                "write it after the hosts, like redis-sentinel://host1,host2,host3/mymaster/0",
-            )),
-            Kind::Cluster if !matches!(database, "" | "0") => {
-                Err(wrong("a cluster has no numbered databases", "remove it"))
-            }
-            _ if database.is_empty() => Ok(0),
-            _ => database.parse::<u32>().map_err(|_| match kind {
-                Kind::Sentinels => wrong(
-                    "the URL's path must have one database number after the primary's name",
-                    "write it like redis-sentinel://host1,host2,host3/mymaster/0",
-                ),
-                Kind::One | Kind::Cluster => wrong(
-                    "the URL's path must be one database number",
-                    "write it like redis://host/0",
-                ),
-            }),
-        };
+        let kind = Kind::of(scheme)?;
+        let (primary, database) = kind.place(url);
+        let primary = primary.to_owned();
         let options = &mut url.options;
         let database = match (&socket, database) {
             (Some(_), Ok(_)) => Ok(options.number::<u32>("db")?.unwrap_or(0)),
@@ -217,7 +229,7 @@ impl Address {
             socket,
             tls,
             login,
-            primary: primary.to_owned(),
+            primary,
             sentinel_username: of_sentinels("sentinel_username")?,
             sentinel_password: of_sentinels("sentinel_password")?,
             connect: options.timeout("connect_timeout")?.unwrap_or(TIMEOUT),
