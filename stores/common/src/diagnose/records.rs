@@ -235,7 +235,7 @@ impl Records {
     fn names(&self) -> Finding {
         let alike = self.names.values().filter(|names| names.len() > 1);
         let alike: Vec<_> = alike.map(|names| names.join(" and ")).collect();
-        warning(
+        warning_if_any(
             "names",
             &alike,
             "no two names differ only in case or in blanks around them",
@@ -256,7 +256,7 @@ impl Records {
     /// The times in the records: ends, acquisitions and slots.
     fn times(&self) -> Vec<Finding> {
         let mut findings = vec![
-            error(
+            error_if_any(
                 "end",
                 &self.endless,
                 "every lease ends within a year",
@@ -266,7 +266,7 @@ impl Records {
                     Operation::ForceUnlock
                 ),
             ),
-            error(
+            error_if_any(
                 "acquired",
                 &self.acquired_ahead,
                 "no lock's time of acquisition is in the future",
@@ -277,7 +277,7 @@ impl Records {
             ),
         ];
         if !self.other_clocks.is_empty() {
-            findings.push(error(
+            findings.push(error_if_any(
                 "other-clock",
                 &self.other_clocks,
                 "",
@@ -287,7 +287,7 @@ impl Records {
                 "set usingDbTime() in ShedLock for Java, or the same time zone, and set the clocks",
             ));
         }
-        findings.push(error(
+        findings.push(error_if_any(
             "slots",
             &self.slots_ahead,
             "no lock's last slot is in the future",
@@ -303,7 +303,7 @@ impl Records {
     /// Jobs that do not run.
     fn jobs(&self) -> [Finding; 2] {
         [
-            warning(
+            warning_if_any(
                 "open-slots",
                 &self.abandoned,
                 "no slot has been open for over an hour",
@@ -314,7 +314,7 @@ impl Records {
                     Operation::ResetSlot
                 ),
             ),
-            warning(
+            warning_if_any(
                 "paused",
                 &self.paused,
                 "no lock is paused",
@@ -325,26 +325,32 @@ impl Records {
     }
 }
 
-/// The finding of a check that should not find any lock.
-fn error(check: &'static str, found: &[String], well: &str, wrong: &str, remedy: &str) -> Finding {
-    match found.is_empty() {
-        true => Finding::ok(check, well),
-        false => Finding::error(check, format!("{wrong}: {}", named(found)), remedy),
-    }
-}
-
-/// The same if what it finds is no fault yet.
-fn warning(
+/// The finding of a check that should find no lock.
+fn error_if_any(
     check: &'static str,
     found: &[String],
     well: &str,
     wrong: &str,
     remedy: &str,
 ) -> Finding {
-    match found.is_empty() {
-        true => Finding::ok(check, well),
-        false => Finding::warning(check, format!("{wrong}: {}", named(found)), remedy),
+    if found.is_empty() {
+        return Finding::ok(check, well);
     }
+    Finding::error(check, format!("{wrong}: {}", named(found)), remedy)
+}
+
+/// The same for what may be intended.
+fn warning_if_any(
+    check: &'static str,
+    found: &[String],
+    well: &str,
+    wrong: &str,
+    remedy: &str,
+) -> Finding {
+    if found.is_empty() {
+        return Finding::ok(check, well);
+    }
+    Finding::warning(check, format!("{wrong}: {}", named(found)), remedy)
 }
 
 fn named(found: &[String]) -> String {
