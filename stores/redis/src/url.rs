@@ -82,21 +82,21 @@ impl Kind {
             Self::Sentinels => url.path.split_once('/').unwrap_or((&url.path, "")),
             Self::One | Self::Cluster => ("", &*url.path),
         };
-        let wrong = |what, how| Err(invalid(what).advise(how));
+        let wrong = |what, how| invalid(what).advise(how);
         let database = match self {
-            Self::One if url.hosts.len() > 1 => wrong(
+            Self::One if url.hosts.len() > 1 => Err(wrong(
                 "the URL lists several hosts",
                 "use redis-sentinel:// for sentinels, redis-cluster:// for a cluster",
-            ),
-            Self::Sentinels if primary.is_empty() => wrong(
+            )),
+            Self::Sentinels if primary.is_empty() => Err(wrong(
                 "the URL does not name the primary that the sentinels watch",
                 "write it after the hosts, like redis-sentinel://host1,host2,host3/mymaster/0",
-            ),
+            )),
             Self::Cluster if !matches!(database, "" | "0") => {
-                wrong("a cluster has no numbered databases", "remove it")
+                Err(wrong("a cluster has no numbered databases", "remove it"))
             }
             _ if database.is_empty() => Ok(0),
-            _ => database.parse().or_else(|_| match self {
+            _ => database.parse().map_err(|_| match self {
                 Self::Sentinels => wrong(
                     "the URL's path must have one database number after the primary's name",
                     "write it like redis-sentinel://host1,host2,host3/mymaster/0",

@@ -117,5 +117,8 @@ pub fn missing_journal(can_keep_one: bool, kind: &str, place: &str) -> String {
              with --journal-store"
         );
     }
-    format!("no journal in {place}; to create one, {}", create())
+    format!(
+        "no journal in {place}; to create one, run {}",
+        Operation::Migrate
+    )
 }
