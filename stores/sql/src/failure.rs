@@ -291,6 +291,7 @@ impl Class {
 
     /// What happened, and what to do.
     fn told(&self, writes: bool) -> Told {
+        // Long: one table of words.
         match self {
             Self::NotSent | Self::Broken { .. } => CANNOT_CONNECT.advise(
                 "check that the server is up and has connections to spare, and that the URL points to it",

@@ -5,6 +5,7 @@
 //! and -1 stand for null in their values.
 
 mod privileges;
+mod prune;
 mod rows;
 mod schema;
 mod statements;
@@ -12,7 +13,7 @@ mod statements;
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 
 use shedlock_core::{
     AuditRecord, AuditRequest, BoxFuture, Error, JobRecord, JobsRequest, Journal, JournalEntry,
@@ -44,12 +45,6 @@ pub(crate) struct SqlJournal<B: Driver> {
     statements: Statements,
     prunes: AtomicU32,
 }
-
-/// How many rows one prune removes for one reason.
-const MOST_PRUNED: i64 = 1_000;
-
-/// Ages are checked at the first prune of a process, and then at every one of this many.
-const AGES_EVERY: u32 = 64;
 
 /// How often a batch is repeated after a conflict with another transaction.
 const COLLISIONS: usize = 10;
@@ -232,38 +227,6 @@ impl<B: Driver> SqlJournal<B> {
             }
         }
         Ok(known)
-    }
-
-    async fn prune_all(&self, job: &str, retention: &Retention) -> Result<u64> {
-        let keep = i64::try_from(retention.runs_per_job).unwrap_or(i64::MAX);
-        let words = Words::of_job(job).number("keep", keep);
-        let mut removed = 0;
-        let excess = self.rows(&self.statements.first_excess, &words).await?;
-        if let Some((id, started)) = excess.first().and_then(rows::place) {
-            let words = words.text("id", id).number("started", started);
-            let words = words.number("limit", MOST_PRUNED);
-            removed = self.write(&self.statements.prune_runs, &words).await?;
-        }
-        let count = self.prunes.fetch_add(1, Ordering::Relaxed);
-        if !count.is_multiple_of(AGES_EVERY) {
-            return Ok(removed);
-        }
-        let rows = self.rows(&self.statements.clock, &Words::default()).await?;
-        let now = rows.first().and_then(rows::only_number).unwrap_or_default();
-        let ages = [
-            (&self.statements.prune_old_runs, retention.max_age),
-            (&self.statements.prune_old_audit, retention.max_audit_age),
-        ];
-        for (statement, age) in ages {
-            let age = i64::try_from(age.as_micros()).unwrap_or(i64::MAX);
-            let since = now.saturating_sub(age);
-            let oldest = first_id(since);
-            let words = Words::default().text("id", &oldest);
-            let words = words.number("started", since);
-            let words = words.number("limit", MOST_PRUNED);
-            removed += self.write(statement, &words).await?;
-        }
-        Ok(removed)
     }
 
     async fn found_version(&self) -> Result<Option<u32>> {
@@ -485,13 +448,6 @@ impl<B: Driver> fmt::Debug for SqlJournal<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("SqlJournal").field(&self.store).finish()
     }
-}
-
-/// A text that sorts before the IDs of all audit records since this instant, and after all earlier ones: they start with
-/// the time as 14 digits.
-fn first_id(micros: i64) -> String {
-    const LAST: i64 = (1 << 56) - 1;
-    format!("{:014x}", micros.clamp(0, LAST))
 }
 
 #[cfg(test)]

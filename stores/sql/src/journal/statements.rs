@@ -44,6 +44,7 @@ const ONE: &str = "FROM (SELECT 1 AS one) AS n";
 
 impl Statements {
     pub(super) fn new(dialect: &Dialect, options: &Options) -> Self {
+        // Long: one table of statements.
         let with = |template: &str, fields| dialect.journal_statement(options, template, fields);
         let plain = |template: &str| with(template, &[]);
         let (begin, end) = match options.are_lent {

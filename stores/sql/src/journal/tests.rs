@@ -5,6 +5,7 @@ use std::time::SystemTime;
 use shedlock_core::{AuditRequest, RunId, RunOutcome, RunsRequest};
 
 use super::privileges::REHEARSALS;
+use super::prune::first_id;
 use super::statements::{Statements, audit, runs};
 use super::*;
 use crate::dialect::Dialect;

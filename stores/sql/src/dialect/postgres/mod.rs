@@ -249,6 +249,7 @@ const HOLDS_THE_HORIZON: &str = "COALESCE((SELECT h.who FROM (\
      WHERE h.age > 1000 ORDER BY h.age DESC LIMIT 1), '')";
 
 fn checks(_: &Options) -> Vec<Check> {
+    // Long: one list of checks.
     vec![
         Check {
             culprit: Some(HOLDS_THE_HORIZON),

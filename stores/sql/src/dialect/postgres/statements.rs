@@ -70,8 +70,6 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
     steps(pieces);
     let (until, at) = (shape.lock_until, shape.locked_at);
     let is_client = options.time.is_client();
-    let must_wait = options.durable_unlock || step == Step::Unlock(End::Done { durable: true });
-    let hurries = shape.server.contains(WAITS_FOR_DISK);
     words! { pieces:
         // The parent module explains why there are two clocks: one returns when the statement arrived, the same value
         // throughout the statement; the other returns the current time at each place.
@@ -109,15 +107,7 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
         kept = kept(shape);
         flushed = FLUSHED;
         unflushed = UNFLUSHED;
-        // It is safe to lose an unlock in a crash of the server: the lease then runs to its end. A slot that must not
-        // be lost would run again if its mark were lost. A withdrawal, which is that of what never ran, must not wait
-        // for a standby that is away: the claim that it withdraws may wait for it.
-        flush_unlock = match (must_wait, hurries) {
-            _ if step == Step::Unlock(End::NotStarted) => " AND {unflushed}",
-            (true, _) => " AND {flushed}",
-            (false, true) => " AND {unflushed}",
-            (false, false) => "",
-        };
+        flush_unlock = flush_unlock(options, shape, step);
     }
     if !shape.name.exact {
         // A collation that treats different names as equal finds the candidates (through the index). The second
@@ -126,6 +116,20 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
             named = "{name} = :name AND {name}::text COLLATE \"C\" = :name{alone}";
             is_found = " AND found.{name}::text COLLATE \"C\" = :name";
         }
+    }
+}
+
+/// It is safe to lose an unlock in a crash of the server: the lease then runs to its end. A slot that must not be lost
+/// would run again if its mark were lost. A withdrawal, which is that of what never ran, must not wait for a standby that
+/// is away: the claim that it withdraws may wait for it.
+fn flush_unlock(options: &Options, shape: &Shape, step: Step) -> &'static str {
+    let must_wait = options.durable_unlock || step == Step::Unlock(End::Done { durable: true });
+    let hurries = shape.server.contains(WAITS_FOR_DISK);
+    match (must_wait, hurries) {
+        _ if step == Step::Unlock(End::NotStarted) => " AND {unflushed}",
+        (true, _) => " AND {flushed}",
+        (false, true) => " AND {unflushed}",
+        (false, false) => "",
     }
 }
 
