@@ -1,16 +1,13 @@
 //! A collection of locks, its settings, and one command for each call.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use ErrorKind::Unavailable;
 use futures_util::TryStreamExt as _;
-use mongodb::bson::{Bson, DateTime, Document, doc, serialize_to_document};
-use mongodb::options::{Acknowledgment, CollectionOptions, ReadConcern, WriteConcern};
+use mongodb::bson::{Bson, DateTime, Document, doc};
 use mongodb::results::{CollectionSpecification, CollectionType};
-use mongodb::{Collection, Database};
 use shedlock_core::admin::{Change, Changed, LeaseChange};
 use shedlock_core::{
     Attempt, AttemptRequest, Budget, Capabilities, Clock, Error, ErrorKind, ExtendRequest,
@@ -27,13 +24,12 @@ use crate::codec::{
     self, ATTEMPTS, BY, DONE, Look, RESOLUTION, SKIP_FROM, SKIP_UNTIL, SLOT, UNTIL, instant,
 };
 use crate::journal::{self, MongoJournal};
+use crate::place::Place;
 use crate::update::{Now, acquired, ended, ended_by_operator, extension, set};
 
 pub(crate) const NAME: &str = "mongodb";
 
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
-
-pub(crate) const COLLECTION: &str = "shedLock";
 
 /// The longest name in bytes. MongoDB's documents could have longer ones.
 pub(crate) const LONGEST_NAME: usize = 16 * 1_024;
@@ -45,20 +41,6 @@ pub struct MongoStore {
     pub(crate) settings: Settings,
     /// The server's clock, as last reported in its replies.
     pub(crate) server: StoreClock,
-}
-
-/// The collection that contains the locks, for `MongoProvider::builder`.
-///
-/// A `Collection` keeps its own concerns. A lock that is acknowledged by less than a majority can be taken twice after
-/// an election. A `Database` stands for its collection `shedLock`, as in ShedLock, with writes that a majority
-/// acknowledges, whatever the database's own concern.
-#[derive(Clone)]
-pub struct Place {
-    pub(crate) collection: Collection<Document>,
-    /// With the client's own concerns.
-    pub(crate) database: Database,
-    /// The write concern as commands contain it; `None` for the server's default.
-    pub(crate) concern: Option<Document>,
 }
 
 /// Configures how a provider stores its locks. Created by `MongoProvider::builder`.
@@ -151,25 +133,6 @@ impl Builder {
             server,
         };
         Ok(StoreProvider::new(store).with_defaults(defaults))
-    }
-}
-
-impl Place {
-    /// A collection whose writes are acknowledged once a majority has them in its journal.
-    pub(crate) fn durable(database: &Database, name: &str) -> Self {
-        let concern = WriteConcern::builder().w(Acknowledgment::Majority);
-        let options = CollectionOptions::builder()
-            .write_concern(concern.journal(true).build())
-            .read_concern(ReadConcern::majority());
-        Self::from(database.collection_with_options::<Document>(name, options.build()))
-    }
-
-    /// Whether a new primary may lack an acknowledged write. Without a concern the server's default applies, which is a
-    /// majority since MongoDB 5.
-    fn is_weak(&self) -> bool {
-        self.collection.write_concern().is_some_and(|concern| {
-            concern.w != Some(Acknowledgment::Majority) || concern.journal == Some(false)
-        })
     }
 }
 
@@ -506,34 +469,4 @@ fn owned(name: &LockName, owner: &str) -> Document {
         Bson::from(owner)
     };
     doc! { "_id": name.as_str(), BY: owner }
-}
-
-impl From<Database> for Place {
-    fn from(database: Database) -> Self {
-        Self::from(&database)
-    }
-}
-
-impl From<&Database> for Place {
-    fn from(database: &Database) -> Self {
-        Self::durable(database, COLLECTION)
-    }
-}
-
-impl<T: Send + Sync> From<Collection<T>> for Place {
-    fn from(collection: Collection<T>) -> Self {
-        let concern = collection.write_concern();
-        Self {
-            database: collection.client().database(&collection.namespace().db),
-            concern: concern.and_then(|concern| serialize_to_document(concern).ok()),
-            collection: collection.clone_with_type(),
-        }
-    }
-}
-
-/// The client's own `Debug` output shows its options, including credentials.
-impl fmt::Debug for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.collection.namespace().fmt(f)
-    }
 }

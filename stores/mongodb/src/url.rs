@@ -11,9 +11,8 @@ use shedlock_provider::{
 
 use crate::MongoProvider;
 use crate::explain::reason;
-use crate::store::{
-    self, Builder, COLLECTION, MongoStore, NAME, Place, Settings, TIMEOUT, invalid,
-};
+use crate::place::{COLLECTION, Place};
+use crate::store::{self, Builder, MongoStore, NAME, Settings, TIMEOUT, invalid};
 
 impl FromUrl for MongoStore {
     const NAME: &'static str = NAME;
