@@ -121,6 +121,7 @@ impl<'a> Words<'a> {
 
 /// `None` for what the span of the task, or another event, shows.
 fn words<'a>(event: &Event<'a>) -> Option<Words<'a>> {
+    // Long: one table of words.
     const DEBUG: Level = Level::DEBUG;
     const WARN: Level = Level::WARN;
     const ERROR: Level = Level::ERROR;
