@@ -1,12 +1,14 @@
 //! Checks that a journal keeps what the runtime gives it.
 
+mod elsewhere;
+mod jobs;
+
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
-    Actor, AttemptRequest, AuditRecord, AuditRequest, JOURNAL_VERSION, JobChange, JobsRequest,
-    Journal, JournalEntry, LockName, Owner, ReplacedRegistration, Retention, RunEnd, RunOutcome,
-    RunRecord, RunsRequest, Skip, SkipReason, Slot,
+    Actor, AuditRecord, AuditRequest, JOURNAL_VERSION, JobChange, JobRecord, Journal, JournalEntry,
+    Retention, RunEnd, RunOutcome, RunRecord, RunsRequest, Slot,
 };
 
 /// The identity of a store of locks.
@@ -23,9 +25,9 @@ pub async fn check(journal: Arc<dyn Journal>) {
     created(journal).await;
     runs(journal).await;
     late_and_repeated(journal).await;
-    elsewhere(journal).await;
+    elsewhere::check(journal).await;
     of_two_processes(journal).await;
-    jobs(journal).await;
+    jobs::check(journal).await;
     texts(journal).await;
     audit(journal).await;
     pruned(journal).await;
@@ -156,6 +158,15 @@ fn ended(run: &RunRecord, seconds: u64, outcome: RunOutcome, error: Option<&str>
     run
 }
 
+fn slot(second: u64) -> Slot {
+    Slot::at(at(second)).expect("it is in the calendar")
+}
+
+async fn known(journal: &dyn Journal, job: &str) -> JobRecord {
+    let job = journal.job(job).await.expect("it can be read");
+    job.expect("it is there")
+}
+
 async fn list(journal: &dyn Journal, request: &RunsRequest) -> Vec<RunRecord> {
     journal.runs(request).await.expect("the journal is there")
 }
@@ -278,103 +289,6 @@ async fn late_and_repeated(journal: &dyn Journal) {
     assert_eq!(last.and_then(|it| it.outcome), Some(RunOutcome::Lost));
 }
 
-/// A slot that ShedLock took is no run of ours: it moves the deadline, and counts until an outcome is known.
-async fn elsewhere(journal: &dyn Journal) {
-    let slot = |seconds| Slot::at(at(seconds)).expect("it is in the calendar");
-    let name = LockName::new("kit-taken").expect("it is a name");
-    let taken = |of: u64, by: Option<&str>| {
-        let request =
-            AttemptRequest::new(name.clone(), Owner::generate(), SECOND).with_slot(slot(of));
-        let mut skip = Skip::new(SkipReason::SlotTaken).with_until(at(of + 5));
-        skip.owner = by.map(str::to_owned);
-        let mut run = RunRecord::elsewhere(&request, slot(of), &skip, at(of + 1));
-        run.lock_store = Some(LOCK_STORE.to_owned());
-        JournalEntry::run(run, Some((slot(of + 60), at(of + 90))))
-    };
-    let job = async || {
-        let job = journal.job("kit-taken").await.expect("it can be read");
-        job.expect("it is there")
-    };
-    let watch = |elsewhere| JournalEntry::Watched {
-        job: "kit-taken".to_owned(),
-        elsewhere,
-    };
-    // A job that is not known stays unknown.
-    record(journal, &[watch(true)]).await;
-    assert_eq!(
-        journal.job("kit-taken").await.expect("it can be read"),
-        None
-    );
-    for _ in 0..2 {
-        record(
-            journal,
-            &[taken(100, Some("web-2")), taken(160, Some("web-3"))],
-        )
-        .await;
-        record(journal, &[taken(100, Some("web-2"))]).await;
-    }
-    let found = job().await;
-    let last = found.elsewhere.clone().expect("ShedLock took it");
-    assert_eq!((last.slot, last.at, last.slots), (slot(160), at(161), 2));
-    assert_eq!(last.by.as_deref(), Some("web-3"));
-    assert_eq!(
-        (found.next_slot, found.deadline),
-        (Some(slot(220)), Some(at(250)))
-    );
-    assert_eq!(
-        (found.last_run, found.last_succeeded, found.last_failed),
-        (None, None, None)
-    );
-    assert!(!found.is_watched_elsewhere);
-    let of_job = RunsRequest::new().with_job("kit-taken");
-    let runs = list(journal, &of_job).await;
-    let seen: Vec<_> = runs
-        .iter()
-        .map(|run| (run.slot, run.started, &*run.owner))
-        .collect();
-    assert_eq!(
-        seen,
-        [
-            (Some(slot(160)), at(161), "web-3"),
-            (Some(slot(100)), at(101), "web-2")
-        ]
-    );
-    assert!(runs.iter().all(RunRecord::is_elsewhere), "{runs:?}");
-    assert_eq!(runs[0].lock_at_most_for, Some(SECOND * 4));
-    assert_eq!(list(journal, &of_job.clone().open_only()).await, []);
-    record(journal, &[watch(true)]).await;
-    // Neither an interrupted run nor one that started before is a known outcome of what ShedLock ran.
-    let early = run("kit-taken", 150);
-    let cut = run("kit-taken", 170);
-    let ends = [
-        entry(&ended(&early, 1, RunOutcome::Succeeded, None)),
-        entry(&ended(&cut, 1, RunOutcome::Cancelled, None)),
-    ];
-    record(journal, &ends).await;
-    assert_eq!(job().await.elsewhere, Some(last));
-    let ours = run("kit-taken", 221);
-    for _ in 0..2 {
-        record(
-            journal,
-            &[entry(&ended(&ours, 1, RunOutcome::Failed, Some("no")))],
-        )
-        .await;
-        assert_eq!(job().await.elsewhere, None);
-        // What arrives late was taken before it.
-        record(journal, &[taken(160, Some("web-3"))]).await;
-        assert_eq!(job().await.elsewhere, None);
-    }
-    record(journal, &[taken(280, None)]).await;
-    let found = job().await;
-    let last = found.elsewhere.expect("ShedLock took it");
-    assert_eq!((last.slot, last.by, last.slots), (slot(280), None, 1));
-    let started = found.last_run.map(|run| run.started);
-    assert_eq!((started, found.deadline), (Some(at(221)), Some(at(370))));
-    assert!(found.is_watched_elsewhere, "only an operator changes it");
-    record(journal, &[watch(false)]).await;
-    assert!(!job().await.is_watched_elsewhere);
-}
-
 /// Two processes can record one run, and its start differs where the store does not report it.
 async fn of_two_processes(journal: &dyn Journal) {
     let open = run("kit-two", 30);
@@ -405,75 +319,6 @@ async fn of_two_processes(journal: &dyn Journal) {
         .remove(0);
     assert_eq!([first.clone(), second.clone()], *found);
     assert_eq!(list(journal, &page.with_before(second.id)).await, []);
-}
-
-async fn jobs(journal: &dyn Journal) {
-    let change = |schedule: &str, next: u64| {
-        let mut change = JobChange::new("kit-job");
-        change.schedule = Some(schedule.to_owned());
-        change.zone = Some("Europe/Berlin".to_owned());
-        change.lock_at_most_for = Some(SECOND * 90);
-        change.by = Some("web-1".to_owned());
-        let slot = Slot::at(at(next)).expect("it is in the calendar");
-        change.next = Some((slot, at(next + 30)));
-        JournalEntry::Job(change)
-    };
-    let job = async || {
-        let job = journal.job("kit-job").await.expect("it is there");
-        job.expect("it was registered")
-    };
-    record(journal, &[change("0 4 * * *", 100)]).await;
-    let first = job().await;
-    assert_eq!(first.schedule.as_deref(), Some("0 4 * * *"));
-    assert_eq!(first.zone.as_deref(), Some("Europe/Berlin"));
-    assert_eq!(first.lock_at_most_for, Some(SECOND * 90));
-    assert_eq!(first.next_slot, Slot::at(at(100)).ok());
-    assert_eq!(first.deadline, Some(at(130)));
-    assert_eq!(first.last_run, None);
-    assert_eq!(first.registered_by.as_deref(), Some("web-1"));
-    assert_eq!(first.replaced, None);
-    // Another host has another schedule.
-    let mut other = ReplacedRegistration::new("web-2", at(90));
-    other.schedule = Some("$0 5 * * *".to_owned());
-    other.zone = Some("Asia/Seoul".to_owned());
-    other.lock_at_most_for = Some(SECOND * 20);
-    for replaced in [
-        Some(other),
-        Some(ReplacedRegistration::new("web-3", at(91))),
-        None,
-    ] {
-        let JournalEntry::Job(mut differs) = change("0 4 * * *", 100) else {
-            unreachable!("it is a job");
-        };
-        differs.replaced.clone_from(&replaced);
-        record(journal, &[JournalEntry::Job(differs)]).await;
-        assert_eq!(job().await.replaced, replaced);
-    }
-    // The same schedule: only forward.
-    record(journal, &[change("0 4 * * *", 50)]).await;
-    assert_eq!(job().await, first);
-    record(journal, &[change("0 4 * * *", 200)]).await;
-    assert_eq!(job().await.deadline, Some(at(230)));
-    assert_eq!(job().await.registered, first.registered);
-    // A success moves the deadline, a failure does not.
-    let failed = ended(&run("kit-job", 205), 1, RunOutcome::Failed, None);
-    record(journal, &[entry(&failed)]).await;
-    assert_eq!(job().await.deadline, Some(at(230)));
-    let succeeded = ended(&run("kit-job", 210), 1, RunOutcome::Succeeded, None);
-    let slot = Slot::at(at(300)).expect("it is in the calendar");
-    let next = Some((slot, at(330)));
-    record(journal, &[JournalEntry::run(succeeded, next)]).await;
-    assert_eq!(job().await.deadline, Some(at(330)));
-    assert_eq!(job().await.next_slot, Some(slot));
-    // Another schedule counts from its registration.
-    record(journal, &[change("0 5 * * *", 150)]).await;
-    let changed = job().await;
-    assert_eq!(changed.deadline, Some(at(180)));
-    assert!(changed.registered >= first.registered);
-    assert_eq!(changed.last_succeeded, Some(at(211)));
-    let page = JobsRequest::new().with_after("kit-a").with_limit(1);
-    let page = journal.jobs(&page).await.expect("it is there");
-    assert_eq!(page, [changed]);
 }
 
 /// Texts of any content and length.

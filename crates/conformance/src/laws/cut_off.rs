@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use shedlock_core::{Executor, LockConfig, LockName, Outcome, Slot};
+use shedlock_core::{Error, Executor, LockConfig, LockName, Outcome, Slot};
 
 use crate::case::cases;
 use crate::context::name;
@@ -42,6 +42,17 @@ enum Course {
     /// The lock is free. The task runs, and another owner takes the lock and unlocks it before the
     /// first copy arrives: the record no longer shows that the first owner has ended.
     Free,
+}
+
+impl Course {
+    /// Whether a run whose connection was cut may end like this.
+    fn may_end<T>(self, outcome: &Result<Outcome<T>, Error>) -> bool {
+        match (self, outcome) {
+            (_, Err(error)) => error.is_retryable(),
+            (Self::Held, Ok(outcome)) => matches!(outcome, Outcome::Skipped(_)),
+            (Self::Free, Ok(_)) => true,
+        }
+    }
 }
 
 /// A load balancer that drops an idle connection costs no attempt its reply: the connection is tested
@@ -124,16 +135,10 @@ async fn run(
     let any = context.request(job);
     let trap = line.trap(Call::Attempt, &any, nth, Strike::CutAndWithholdRequest)?;
     let outcome = bounded(PATIENCE, executor.execute(&config, async {})).await;
-    match (course, &outcome) {
-        (_, Some(Err(error))) if error.is_retryable() => {}
-        (Course::Held, Some(Ok(Outcome::Skipped(_)))) => {}
-        (Course::Free, Some(Ok(_))) => {}
-        _ => {
-            return Err(Stop::failed(format!(
-                "the connection of a run for {job} was cut at its request {nth}: {outcome:?}"
-            )));
-        }
-    }
+    ensure!(
+        outcome.as_ref().is_some_and(|it| course.may_end(it)),
+        "the connection of a run for {job} was cut at its request {nth}: {outcome:?}"
+    );
     if !line.has_struck(&trap, nth)? {
         return Ok(false);
     }
