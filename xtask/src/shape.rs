@@ -75,12 +75,9 @@ fn long_functions(source: &Source) -> Vec<Long> {
         let is_end = |line: &&str| line.strip_prefix(indent).is_some_and(|it| it == "}");
         let is_declaration = |line: &&str| line.starts_with(indent) && line.ends_with(");");
         let rest = &lines[at..];
-        let length = rest.iter().position(|line| is_end(&line)).unwrap_or(0) + 1;
+        let length = rest.iter().position(is_end).unwrap_or(0) + 1;
         let has_body = rest[..length].iter().any(|line| line.ends_with('{'));
-        let is_declared = rest[..length]
-            .iter()
-            .take(2)
-            .any(|line| is_declaration(&line));
+        let is_declared = rest[..length].iter().take(2).any(is_declaration);
         let has_reason = rest[..length]
             .iter()
             .any(|it| it.trim_start().starts_with(REASON));

@@ -11,7 +11,7 @@ const LIMITS: Limits = Limits {
     text: 255,
     line: 16,
     word: 16,
-    cut: |text, longest| &text[..text.floor_char_boundary(longest)],
+    cut: |text, longest| text.get(..longest).unwrap_or(text),
 };
 
 fn at(second: u64) -> SystemTime {
