@@ -3,6 +3,7 @@
 //! All its keys are in one hash slot of a cluster, and their number does not depend on what it holds. Names and ids have
 //! the same score, so the sets are in byte order, and ids sort by time.
 
+mod record;
 pub(crate) mod rows;
 
 use std::error::Error as _;
@@ -17,12 +18,11 @@ use shedlock_core::{
     JobsRequest, Journal, JournalEntry, Migration, MigrationStep, Operation, Retention, RunId,
     RunRecord, RunsRequest,
 };
-use shedlock_journal::merge::{Batch, Known, readable, repeated};
 use shedlock_provider::{Result, configuration, conflict};
 use shedlock_support::text::listed;
 
 use self::rows::{LIMITS, foreign, member};
-use crate::codec::{instant, malformed};
+use crate::codec::malformed;
 use crate::explain::{explain, is_forbidden};
 use crate::privileges::OF_JOURNALS;
 use crate::scripts::{self, Script};
@@ -72,9 +72,6 @@ mod key {
     pub(super) const IDS: &str = "11";
 }
 
-/// How many entries one script records. The server does nothing else meanwhile.
-const BATCH: usize = 16;
-
 /// How many runs one script removes.
 const MOST_PRUNED: u64 = 250;
 
@@ -86,9 +83,6 @@ const AGES_EVERY: u32 = 64;
 
 /// More than the first byte of any text.
 const LAST: &[u8] = b"\xff";
-
-/// A value as it was read: the number of its key, its field, and the value, which is empty if there is none.
-type Found = (String, String, Vec<u8>);
 
 /// A part of a sorted set: the number of the key, and what its members have before the id.
 struct Index<'a> {
@@ -151,33 +145,6 @@ impl RedisJournal {
             .into_iter()
             .map(|(id, value)| Ok((text(id)?, value)))
             .collect()
-    }
-
-    async fn record_all(&self, entries: &[JournalEntry]) -> Result<()> {
-        for entries in entries.chunks(BATCH) {
-            let batch = Batch::new(entries, LIMITS);
-            repeated(|| self.record_batch(&batch)).await?;
-        }
-        Ok(())
-    }
-
-    /// Writes what a batch changes. Returns false if others have changed the same jobs or runs meanwhile.
-    async fn record_batch(&self, batch: &Batch) -> Result<bool> {
-        let jobs = batch.jobs().into_iter().map(|name| [key::JOB, name]);
-        let runs = batch.runs().into_iter().map(|run| [key::IDS, run]);
-        let fields: Vec<_> = jobs.chain(runs).flatten().collect();
-        let answer = self.run(&scripts::READ, &fields).await?;
-        let (now, found): (u64, Vec<Found>) = parsed(answer)?;
-        let commands = commands(batch, &found, instant(now));
-        if commands.is_empty() {
-            return Ok(true);
-        }
-        let mut arguments = vec![found.len().to_string().into_bytes()];
-        for (key, field, value) in found {
-            arguments.extend([key.into_bytes(), field.into_bytes(), value]);
-        }
-        arguments.extend(commands.into_iter().map(String::into_bytes));
-        parsed(self.run(&scripts::WRITE, &arguments).await?)
     }
 
     /// Jobs of a range of names, in the notation of `ZRANGEBYLEX`.
@@ -364,66 +331,6 @@ pub(crate) fn steps(start: &str) -> Vec<MigrationStep> {
         step(format!("give the journal {start} an identity")).with_statement(identify),
         step(format!("create the journal {start}")).with_statement(statement),
     ]
-}
-
-/// What was read of the jobs and runs of a batch.
-fn known(found: &[Found]) -> Known {
-    let mut known = Known::default();
-    for (key, field, value) in found.iter().filter(|(_, _, value)| !value.is_empty()) {
-        match &**key {
-            key::JOB => {
-                let job = readable(rows::job(field, value));
-                known.jobs.extend(job.map(|job| (field.clone(), job)));
-            }
-            key::RUN => {
-                let run = readable(rows::run(field, value));
-                known
-                    .runs
-                    .extend(run.map(|run| (run.id.identity().to_owned(), run)));
-            }
-            _ => {}
-        }
-    }
-    known
-}
-
-/// The commands that write what a batch changes: each its name, the number of its key and two arguments. A value is
-/// written last, because without it all of them are repeated.
-fn commands(batch: &Batch, found: &[Found], now: SystemTime) -> Vec<String> {
-    let known = known(found);
-    let changes = batch.changes(&known, now);
-    let mut commands = Vec::new();
-    let mut push = |words: [&str; 4]| commands.extend(words.map(str::to_owned));
-    for job in &changes.jobs {
-        let is_it = |it: &&Found| it.0 == key::JOB && it.1 == job.job;
-        let was = found.iter().find(is_it).map(|(_, _, value)| &**value);
-        let text = rows::job_text(job, was.unwrap_or_default());
-        push(["ZADD", key::JOBS, "0", &job.job]);
-        push(["HSET", key::JOB, &job.job, &text]);
-    }
-    for run in &changes.runs {
-        let (id, identity) = (run.id.as_str(), run.id.identity());
-        if !known.runs.contains_key(identity) {
-            push(["HSET", key::IDS, identity, id]);
-            push(["ZADD", key::RUNS, "0", id]);
-            push(["ZADD", key::RUNS_OF_JOB, "0", &member(&run.job, id)]);
-            if run.name != run.job {
-                push(["ZADD", key::RUNS_OF_NAME, "0", &member(&run.name, id)]);
-            }
-        }
-        match run.end {
-            None => push(["ZADD", key::OPEN, "0", id]),
-            // Twice, because every command has two arguments.
-            Some(_) => push(["ZREM", key::OPEN, id, id]),
-        }
-        push(["HSET", key::RUN, id, &rows::run_text(run)]);
-    }
-    for record in batch.audit() {
-        let id = record.id.as_str();
-        push(["ZADD", key::AUDITS, "0", id]);
-        push(["HSETNX", key::AUDIT, id, &rows::audit_text(record)]);
-    }
-    commands
 }
 
 /// The start of the ids at this instant.
