@@ -227,7 +227,7 @@ impl<B: Driver> Call<'_, B> {
 
     /// Whether to try another connection, because this one is broken, or was left in a transaction, which its end rolls
     /// back. The latter is logged once.
-    pub(crate) fn takes_another(&self, failure: &Failure, unusable: &mut Unusable) -> bool {
+    fn takes_another(&self, failure: &Failure, unusable: &mut Unusable) -> bool {
         match failure.class {
             Class::Broken { others } => {
                 // Each of them leaves the pool, so the pool eventually opens a new one.
@@ -251,7 +251,7 @@ impl<B: Driver> Call<'_, B> {
         unusable.inside < MOST_INSIDE
     }
 
-    pub(crate) async fn send_once(
+    async fn send_once(
         &self,
         connections: &Connections<B>,
         statement: &Statement,
