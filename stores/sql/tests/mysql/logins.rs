@@ -63,7 +63,10 @@ pub(crate) async fn a_rotated_password_does_not_lock_the_account(server: &str) {
                 executor.execute(&config, task).await
             });
         }
-        all_run.wait().await;
+        tokio::select! {
+            _ = all_run.wait() => {}
+            ended = jobs.join_next() => panic!("a job ended before all run: {ended:?}"),
+        }
         room.run(&format!("ALTER USER {user} IDENTIFIED BY 'new'"))
             .await;
         let sessions: Vec<(u64,)> =
