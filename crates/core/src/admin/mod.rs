@@ -32,11 +32,10 @@ use effects::ResetEffect;
 pub use prune::{KeepReason, PruneRequest, Pruned};
 
 use crate::clock::{Clock, SystemClock};
-use crate::contract::HUNDRED_YEARS;
 use crate::contract::{
-    Attempt, AttemptRequest, Error, ErrorKind, ForceUnlockRequest, ForcedUnlock, Lease, LockName,
-    LockProvider, LockState, Owner, PauseRequest, Paused, ResetSlotRequest, ResumeRequest, Resumed,
-    SlotReset, UnlockRequest,
+    Attempt, AttemptRequest, Error, ErrorKind, ForceUnlockRequest, ForcedUnlock, HUNDRED_YEARS,
+    Lease, LockName, LockProvider, LockState, Owner, PauseRequest, Paused, ResetSlotRequest,
+    ResumeRequest, Resumed, SlotReset, UnlockRequest,
 };
 pub use crate::contract::{Change, Changed, LeaseChange, Seen};
 

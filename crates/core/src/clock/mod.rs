@@ -12,8 +12,7 @@ use std::fmt;
 use std::time::SystemTime;
 
 pub use ends::{Deadline, NotBefore, Reading};
-pub use lease::LeaseClock;
-pub use lease::{TOLERATED_PPM, parts_per_million};
+pub use lease::{LeaseClock, TOLERATED_PPM, parts_per_million};
 pub use manual::ManualClock;
 pub use moment::Moment;
 pub use system::SystemClock;

@@ -31,8 +31,7 @@ mod unverified;
 mod within;
 mod wrappers;
 
-pub use advice::{Advice, Operation};
-pub use advice::{Setting, Words, set_words};
+pub use advice::{Advice, Operation, Setting, Words, set_words};
 pub use answer::{
     Attempt, Extension, ForcedUnlock, Migration, MigrationStep, Schema, Skip, SkipReason,
     SlotReset, Unlock,
@@ -43,10 +42,8 @@ pub use change::{Change, Changed, LeaseChange, Seen};
 pub use clock_offset::ClockOffset;
 pub use completion::{Completion, Retries};
 pub use config::{LockConfig, LockDefaults};
-pub use duration::{HUNDRED_YEARS, check_longest};
-pub use duration::{LockDuration, parse_duration};
-pub use error::LastFailure;
-pub use error::{Effect, Error, ErrorKind};
+pub use duration::{HUNDRED_YEARS, LockDuration, check_longest, parse_duration};
+pub use error::{Effect, Error, ErrorKind, LastFailure};
 pub use finding::{Finding, Level};
 pub use identity::ProviderIdentity;
 pub use journal::{
@@ -58,8 +55,7 @@ pub use lease::Lease;
 pub use listener::{Event, Listener, NotUnlocked};
 pub use lost::{LostPolicy, LostReason};
 pub use name::LockName;
-pub use owner::Owner;
-pub use owner::host;
+pub use owner::{Owner, host};
 pub use pause::{Pause, PauseRequest, Paused, ResumeRequest, Resumed};
 pub use provider::LockProvider;
 pub use record::{LockRecord, LockState, listed};
@@ -71,8 +67,7 @@ pub use slot::Slot;
 pub use slot_state::{SkippedSlots, SlotState};
 pub use store_clock::{BoundedAttempt, StoreClock};
 pub use store_identity::{identify_store, store_identity};
-pub use task_end::TaskEnd;
-pub use task_end::error_text;
+pub use task_end::{TaskEnd, error_text};
 pub use unverified::{SETTINGS, is_this_machine, warn_unverified};
 pub use within::{answered_within, check_runtime, within};
 pub use wrappers::PrefixProvider;

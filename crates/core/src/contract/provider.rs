@@ -6,11 +6,10 @@ use std::time::SystemTime;
 
 use crate::BoxFuture;
 use crate::contract::{
-    Attempt, AttemptRequest, Capabilities, Error, ErrorKind, ExtendRequest, Extension, Finding,
-    Journal, Lease, ListRequest, LockDefaults, LockName, LockRecord, Migration, MigrationStep,
-    ProviderIdentity, Schema, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Capabilities, Change, Changed, Error, ErrorKind, ExtendRequest,
+    Extension, Finding, Journal, Lease, ListRequest, LockDefaults, LockName, LockRecord, Migration,
+    MigrationStep, ProviderIdentity, Schema, Seen, Unlock, UnlockRequest,
 };
-use crate::contract::{Change, Changed, Seen};
 
 /// The lock contract over one store. Store authors implement it, and the conformance kit tests it.
 ///

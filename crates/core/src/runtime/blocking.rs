@@ -24,8 +24,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use crate::contract::{Attempt, Error, ErrorKind, LockConfig, LockProvider};
 use crate::runtime::conclude::{as_ended, conclude, failure_of, run_blocking};
 use crate::runtime::running::Running;
-use crate::runtime::{Outcome, Release};
-use crate::runtime::{look_after, watch_deadline};
+use crate::runtime::{Outcome, Release, look_after, watch_deadline};
 
 /// Runs closures under locks on the calling thread; see the [module](self).
 #[derive(Clone, Debug)]

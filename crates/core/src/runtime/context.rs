@@ -9,10 +9,9 @@ use tracing::level_filters::LevelFilter;
 use super::withdrawal::Withdrawals;
 use super::{Duties, Errand, Handed, Names};
 use crate::clock::{Clock, Deadline, LeaseClock, Reading, SystemClock};
-use crate::contract::LostPolicy;
 use crate::contract::{
     AttemptRequest, Error, ErrorKind, Event, Listener, LockDefaults, LockName, LockProvider,
-    Recorder,
+    LostPolicy, Recorder,
 };
 use crate::runtime::narrator;
 

@@ -7,10 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use tokio::task::JoinHandle;
 
-use crate::contract::error_text;
 use crate::contract::{
     Error, ErrorKind, ExtendRequest, LockDuration, LockName, LostReason, Owner, ProviderIdentity,
-    Slot,
+    Slot, error_text,
 };
 use crate::runtime::{Held, SlotWord, while_held};
 

@@ -17,9 +17,9 @@ use crate::runtime::running::Running;
 use crate::runtime::scope::current_executor;
 use crate::runtime::thread::{Thread, joined, run_on};
 use crate::runtime::{
-    Context, Copies, Ended, Held, ReleaseOnDrop, acquire, guard, look_after, pause, watch_deadline,
+    Context, Copies, Ended, Held, HeldLock, Outcome, Release, ReleaseOnDrop, acquire, guard,
+    look_after, pause, watch_deadline,
 };
-use crate::runtime::{HeldLock, Outcome, Release};
 
 /// Runs tasks under locks of one provider.
 ///

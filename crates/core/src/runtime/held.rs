@@ -11,10 +11,9 @@ use super::bounded::bounded;
 use super::withdrawal::Withdrawal;
 use super::{Context, LeaseState, SlotWord, Unanswered};
 use crate::clock::{Deadline, Moment, NotBefore};
-use crate::contract::LostReason;
 use crate::contract::{
-    AttemptRequest, Error, ErrorKind, Event, ExtendRequest, Extension, Lease, LockName, Owner,
-    ProviderIdentity, Retries, Slot, SlotEnd, UnlockRequest,
+    AttemptRequest, Error, ErrorKind, Event, ExtendRequest, Extension, Lease, LockName, LostReason,
+    Owner, ProviderIdentity, Retries, Slot, SlotEnd, UnlockRequest,
 };
 use crate::runtime::narrator::{self, DutyEvent};
 

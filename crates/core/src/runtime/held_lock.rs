@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::contract::LostReason;
-use crate::contract::error_text;
-use crate::contract::{Error, ExtendRequest, Lease, LockName, Owner, Slot, SlotEnd, UnlockRequest};
+use crate::contract::{
+    Error, ExtendRequest, Lease, LockName, LostReason, Owner, Slot, SlotEnd, UnlockRequest,
+    error_text,
+};
 use crate::runtime::Release;
 use crate::runtime::running::Running;
 use crate::runtime::{

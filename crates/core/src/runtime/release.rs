@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use super::{Call, Errand, Handed, Held, Patience};
 use crate::clock::NotBefore;
-use crate::contract::LostReason;
-use crate::contract::{Error, Event, NotUnlocked, UnlockRequest};
+use crate::contract::{Error, Event, LostReason, NotUnlocked, UnlockRequest};
 
 /// How the lock was given back after its task.
 #[derive(Debug)]

@@ -9,8 +9,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::Held;
-use crate::contract::LostPolicy;
-use crate::contract::{Error, ErrorKind, Event};
+use crate::contract::{Error, ErrorKind, Event, LostPolicy};
 
 /// Counts a spawned task until its future is gone.
 struct Counted(Arc<Held>);

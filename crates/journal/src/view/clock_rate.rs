@@ -1,7 +1,6 @@
 use std::time::Duration;
 
-use shedlock_core::Finding;
-use shedlock_core::{Clock as _, Moment, SystemClock, TOLERATED_PPM, parts_per_million};
+use shedlock_core::{Clock as _, Finding, Moment, SystemClock, TOLERATED_PPM, parts_per_million};
 
 /// Measures how fast the clock of this host is slewed.
 #[derive(Debug)]

@@ -4,11 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use super::second;
 use crate::lock_store::lock_store;
-use shedlock_core::JournalEntry;
 use shedlock_core::{
     Actor, AttemptRequest, AuditRecord, Clock, Error, ExtendRequest, Extension, ForceUnlockRequest,
-    ForcedUnlock, Journal, Lease, LockName, LockProvider, LockRecord, LockState, Owner, Slot,
-    SystemClock, admin,
+    ForcedUnlock, Journal, JournalEntry, Lease, LockName, LockProvider, LockRecord, LockState,
+    Owner, Slot, SystemClock, admin,
 };
 use shedlock_support::redact;
 

@@ -5,7 +5,6 @@ pub(crate) mod rows;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use ErrorKind::{OutcomeUnknown, Unavailable};
 use futures_util::TryStreamExt as _;
@@ -17,6 +16,7 @@ use shedlock_core::{
     JobsRequest, Journal, JournalEntry, Migration, MigrationStep, Operation, Retention, RunOutcome,
     RunRecord, RunsRequest,
 };
+use shedlock_journal::merge::AgeChecks;
 use shedlock_provider::{Result, configuration};
 
 use self::rows::{LIMITS, foreign};
@@ -27,7 +27,7 @@ use crate::store::MongoStore;
 /// The journal beside a collection of locks.
 pub(crate) struct MongoJournal {
     store: Arc<MongoStore>,
-    prunes: AtomicU32,
+    ages: AgeChecks,
 }
 
 /// What the names of the journal's collections add to the name of the locks' collection.
@@ -63,9 +63,6 @@ const VERSION: &str = "version";
 /// How many documents one prune removes for one reason.
 const MOST_PRUNED: i64 = 1_000;
 
-/// Ages are checked at the first prune of a process, and then at every one of this many.
-const AGES_EVERY: u32 = 64;
-
 const DUPLICATE: i32 = 11_000;
 const EXISTS: i32 = 48;
 
@@ -73,7 +70,7 @@ impl MongoJournal {
     pub(crate) fn new(store: Arc<MongoStore>) -> Self {
         Self {
             store,
-            prunes: AtomicU32::new(0),
+            ages: AgeChecks::default(),
         }
     }
 
@@ -244,8 +241,7 @@ impl MongoJournal {
             query.insert("$or", up_to(started, "$lte", id));
             removed += self.remove_first(RUN, query).await?;
         }
-        let count = self.prunes.fetch_add(1, Ordering::Relaxed);
-        if !count.is_multiple_of(AGES_EVERY) {
+        if !self.ages.is_due() {
             return Ok(removed);
         }
         let now = rows::at(self.store.judging_time().await?);

@@ -9,7 +9,6 @@ pub(crate) mod rows;
 use std::error::Error as _;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 use redis::{Value, cmd};
@@ -18,6 +17,7 @@ use shedlock_core::{
     JobsRequest, Journal, JournalEntry, Migration, MigrationStep, Operation, Retention, RunId,
     RunRecord, RunsRequest,
 };
+use shedlock_journal::merge::AgeChecks;
 use shedlock_provider::{Result, configuration, conflict};
 use shedlock_support::text::listed;
 
@@ -35,7 +35,7 @@ pub(crate) struct RedisJournal {
     keys: Vec<String>,
     /// The start of the keys.
     start: String,
-    prunes: AtomicU32,
+    ages: AgeChecks,
 }
 
 /// What the keys add to their start.
@@ -78,9 +78,6 @@ const MOST_PRUNED: u64 = 250;
 /// How many records one script returns, if they are filtered.
 const PAGE: usize = 500;
 
-/// Ages are checked at the first prune of a process, and then at every one of this many.
-const AGES_EVERY: u32 = 64;
-
 /// More than the first byte of any text.
 const LAST: &[u8] = b"\xff";
 
@@ -97,7 +94,7 @@ impl RedisJournal {
             keys: SUFFIXES.map(|suffix| format!("{start}:{suffix}")).to_vec(),
             start,
             store,
-            prunes: AtomicU32::new(0),
+            ages: AgeChecks::default(),
         }
     }
 
@@ -265,8 +262,7 @@ impl RedisJournal {
     async fn prune_all(&self, job: &str, retention: &Retention) -> Result<u64> {
         let job = LIMITS.name(job);
         let (mut removed, now) = self.remove_runs_of(job, retention.runs_per_job).await?;
-        let count = self.prunes.fetch_add(1, Ordering::Relaxed);
-        if !count.is_multiple_of(AGES_EVERY) {
+        if !self.ages.is_due() {
             return Ok(removed);
         }
         let now = Duration::from_micros(now);

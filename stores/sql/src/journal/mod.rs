@@ -13,13 +13,12 @@ mod statements;
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 
 use shedlock_core::{
     AuditRecord, AuditRequest, BoxFuture, Error, JobRecord, JobsRequest, Journal, JournalEntry,
     Migration, MigrationStep, Operation, Retention, RunId, RunRecord, RunsRequest,
 };
-use shedlock_journal::merge::{Batch, Known};
+use shedlock_journal::merge::{AgeChecks, Batch, Known};
 use shedlock_provider::{Result, configuration};
 
 pub(crate) use self::privileges::needed;
@@ -43,7 +42,7 @@ pub(crate) struct SqlJournal<B: Driver> {
     store: Arc<SqlStore<B>>,
     connections: Connections<B>,
     statements: Statements,
-    prunes: AtomicU32,
+    ages: AgeChecks,
 }
 
 /// How often a batch is repeated after a conflict with another transaction.
@@ -56,7 +55,7 @@ impl<B: Driver> SqlJournal<B> {
             connections: store.connections.second(),
             store,
             statements,
-            prunes: AtomicU32::new(0),
+            ages: AgeChecks::default(),
         }
     }
 

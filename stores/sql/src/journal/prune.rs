@@ -1,7 +1,5 @@
 //! Removes the runs and audit records that are kept no longer.
 
-use std::sync::atomic::Ordering;
-
 use shedlock_core::Retention;
 use shedlock_provider::Result;
 
@@ -11,9 +9,6 @@ use crate::driver::Driver;
 
 /// How many rows one prune removes for one reason.
 const MOST_PRUNED: i64 = 1_000;
-
-/// Ages are checked at the first prune of a process, and then at every one of this many.
-const AGES_EVERY: u32 = 64;
 
 impl<B: Driver> SqlJournal<B> {
     pub(super) async fn prune_all(&self, job: &str, retention: &Retention) -> Result<u64> {
@@ -26,8 +21,7 @@ impl<B: Driver> SqlJournal<B> {
             let words = words.number("limit", MOST_PRUNED);
             removed = self.write(&self.statements.prune_runs, &words).await?;
         }
-        let count = self.prunes.fetch_add(1, Ordering::Relaxed);
-        if !count.is_multiple_of(AGES_EVERY) {
+        if !self.ages.is_due() {
             return Ok(removed);
         }
         let rows = self.rows(&self.statements.clock, &Words::default()).await?;

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use crate::BoxFuture;
 use crate::contract::{
-    Attempt, AttemptRequest, Capabilities, Error, ExtendRequest, Extension, Lease, ListRequest,
-    LockName, LockProvider, LockRecord, ProviderIdentity, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Capabilities, Change, Changed, Error, ExtendRequest, Extension, Lease,
+    ListRequest, LockName, LockProvider, LockRecord, ProviderIdentity, Seen, Unlock, UnlockRequest,
 };
-use crate::contract::{Change, Changed, Seen};
 
 /// Puts a prefix before every name, so that teams can share one store.
 ///
