@@ -435,7 +435,7 @@ pub use shedlock_provider::MemoryProvider;
 #[doc(inline)]
 pub use shedlock_scheduler as scheduler;
 #[doc(inline)]
-pub use stores::exports::*;
+pub use stores::{connect, schema};
 
 /// The manual: longer texts, one page per module.
 pub mod _documentation {

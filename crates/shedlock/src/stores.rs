@@ -9,8 +9,6 @@ use shedlock_support::text::listed;
 
 use crate::connect::{invalid, memory, split, unknown};
 use crate::{Error, LockProvider, Schema};
-#[allow(unused_imports, reason = "without features there are no providers")]
-use exports::*;
 
 /// A store, as the project's own tools see it; not part of the stable API.
 #[derive(Clone, Copy, Debug)]
@@ -203,25 +201,45 @@ macro_rules! of_provider {
     ($entry:ident, $function:ident, $url:ident, $finish:path) => {
         match $entry.name {
             #[cfg(feature = "postgres")]
-            "postgres" => PostgresProvider::$function($url).await.map($finish),
+            "postgres" => shedlock_sqlx::PostgresProvider::$function($url)
+                .await
+                .map($finish),
             #[cfg(all(feature = "tokio-postgres", not(feature = "postgres")))]
-            "postgres" => TokioPostgresProvider::$function($url).await.map($finish),
+            "postgres" => shedlock_tokio_postgres::TokioPostgresProvider::$function($url)
+                .await
+                .map($finish),
             #[cfg(feature = "mysql")]
-            "mysql" => MySqlProvider::$function($url).await.map($finish),
+            "mysql" => shedlock_sqlx::MySqlProvider::$function($url)
+                .await
+                .map($finish),
             #[cfg(feature = "redis")]
-            "redis" => RedisProvider::$function($url).await.map($finish),
+            "redis" => shedlock_redis::RedisProvider::$function($url)
+                .await
+                .map($finish),
             #[cfg(feature = "nats")]
-            "nats" => NatsProvider::$function($url).await.map($finish),
+            "nats" => shedlock_nats::NatsProvider::$function($url)
+                .await
+                .map($finish),
             #[cfg(feature = "zookeeper")]
-            "zookeeper" => ZooKeeperProvider::$function($url).await.map($finish),
+            "zookeeper" => shedlock_zookeeper::ZooKeeperProvider::$function($url)
+                .await
+                .map($finish),
             #[cfg(feature = "etcd")]
-            "etcd" => EtcdProvider::$function($url).await.map($finish),
+            "etcd" => shedlock_etcd::EtcdProvider::$function($url)
+                .await
+                .map($finish),
             #[cfg(feature = "mongodb")]
-            "mongodb" => MongoProvider::$function($url).await.map($finish),
+            "mongodb" => shedlock_mongodb::MongoProvider::$function($url)
+                .await
+                .map($finish),
             #[cfg(feature = "consul")]
-            "consul" => ConsulProvider::$function($url).await.map($finish),
+            "consul" => shedlock_consul::ConsulProvider::$function($url)
+                .await
+                .map($finish),
             #[cfg(feature = "sqlite")]
-            "sqlite" => SqliteProvider::$function($url).await.map($finish),
+            "sqlite" => shedlock_sqlx::SqliteProvider::$function($url)
+                .await
+                .map($finish),
             _ => Err(switched_off($entry)),
         }
     };
@@ -344,70 +362,6 @@ fn switched_off(entry: &StoreEntry) -> Error {
         "enable the feature {feature:?} of the crate shedlock, for example with `cargo add \
          shedlock --features {feature}`"
     ))
-}
-
-/// The items that the root of the crate re-exports.
-pub(crate) mod exports {
-    pub use super::{connect, schema};
-    /// Locks in Consul: the crate of the store.
-    #[cfg(feature = "consul")]
-    #[doc(inline)]
-    pub use shedlock_consul as consul;
-    #[cfg(feature = "consul")]
-    pub use shedlock_consul::ConsulProvider;
-    /// Locks in etcd: the crate of the store.
-    #[cfg(feature = "etcd")]
-    #[doc(inline)]
-    pub use shedlock_etcd as etcd;
-    #[cfg(feature = "etcd")]
-    pub use shedlock_etcd::EtcdProvider;
-    /// Locks in MongoDB: settings of the store.
-    #[cfg(feature = "mongodb")]
-    #[doc(inline)]
-    pub use shedlock_mongodb as mongodb;
-    #[cfg(feature = "mongodb")]
-    pub use shedlock_mongodb::MongoProvider;
-    /// Locks in NATS JetStream: settings of the store.
-    #[cfg(feature = "nats")]
-    #[doc(inline)]
-    pub use shedlock_nats as nats;
-    #[cfg(feature = "nats")]
-    pub use shedlock_nats::NatsProvider;
-    /// Locks in Redis and Valkey: settings of the store, and the connections that a provider can use.
-    #[cfg(feature = "redis")]
-    #[doc(inline)]
-    pub use shedlock_redis as redis;
-    #[cfg(feature = "redis")]
-    pub use shedlock_redis::RedisProvider;
-    #[cfg(feature = "mysql")]
-    pub use shedlock_sql::MySqlProvider;
-    #[cfg(feature = "postgres")]
-    pub use shedlock_sql::PostgresProvider;
-    #[cfg(feature = "tokio-postgres")]
-    pub use shedlock_sql::TokioPostgresProvider;
-    #[cfg(feature = "sqlite")]
-    pub use shedlock_sql::{SqliteProvider, open_sqlite};
-    /// Locks in ZooKeeper: settings of the store.
-    #[cfg(feature = "zookeeper")]
-    #[doc(inline)]
-    pub use shedlock_zookeeper as zookeeper;
-    #[cfg(feature = "zookeeper")]
-    pub use shedlock_zookeeper::ZooKeeperProvider;
-
-    /// Settings of the SQL stores: names of tables and columns, and whose clock judges leases.
-    #[cfg(any(
-        feature = "postgres",
-        feature = "tokio-postgres",
-        feature = "mysql",
-        feature = "sqlite"
-    ))]
-    pub mod sql {
-        #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
-        pub use shedlock_sql::sqlx;
-        pub use shedlock_sql::{Builder, TimeMode};
-        #[cfg(feature = "tokio-postgres")]
-        pub use shedlock_sql::{ClientSource, tokio_postgres};
-    }
 }
 
 #[cfg(test)]

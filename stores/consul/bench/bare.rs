@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use shedlock::consul::reqwest::Client as Http;
+use shedlock_consul::reqwest::Client as Http;
 
 use super::{Client, Values, Written};
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use anyhow::Context as _;
-use shedlock::etcd::etcd_client::{Client as Connection, Compare, CompareOp, Txn, TxnOp};
+use shedlock_etcd::etcd_client::{Client as Connection, Compare, CompareOp, Txn, TxnOp};
 
 use super::{Client, Values, Written};
 

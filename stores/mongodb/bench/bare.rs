@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use shedlock::mongodb::mongodb::bson::{Document, doc};
-use shedlock::mongodb::mongodb::{self, Collection};
+use shedlock_mongodb::mongodb::bson::{Document, doc};
+use shedlock_mongodb::mongodb::{self, Collection};
 
 use super::{Client, Values, Written};
 

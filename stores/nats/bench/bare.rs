@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
-use shedlock::nats::async_nats::{self, HeaderMap};
+use shedlock_nats::async_nats::{self, HeaderMap};
 
 use super::{Client, Values, Written};
 

@@ -9,7 +9,6 @@ use shedlock_provider::{FromClient, Result, StoreProvider, TimeMode, internal};
 use crate::call::SqlStore;
 use crate::driver::{Connections, Driver, Logins};
 use crate::options::{Options, Settings};
-use crate::url::{Postgres, Remote};
 
 /// Configures how a provider finds and uses its table. Created by `builder` of a provider.
 ///
@@ -24,6 +23,15 @@ pub struct Builder<D: Driver> {
     pub(crate) pool: D::Pool,
     pub(crate) settings: Settings,
 }
+
+/// A database that runs as a server.
+pub trait Server: Driver {}
+
+/// PostgreSQL, by one of its drivers.
+pub trait Postgres: Server {}
+
+/// MySQL and MariaDB, by one of their drivers.
+pub trait MySql: Server {}
 
 impl<D: Driver> FromClient for SqlStore<D> {
     type Client = D::Pool;
@@ -112,7 +120,7 @@ fn beside<D: Driver>(
 }
 
 /// Settings for databases that run as a server.
-impl<D: Remote> Builder<D> {
+impl<D: Server> Builder<D> {
     shedlock_provider::setters! { [settings]
         /// Sets the maximum clock skew between the servers that judge leases of this table, whether one after another
         /// (failover) or at the same time (a cluster with several writers). Default: zero. See
@@ -131,6 +139,29 @@ impl<D: Postgres> Builder<D> {
         /// and unlocks that end a slot which must not be lost always wait, even in sessions whose `synchronous_commit`
         /// is off.
         durable_unlock(durable: bool) = durable;
+    }
+}
+
+/// Settings for MySQL and MariaDB.
+impl<D: MySql> Builder<D> {
+    shedlock_provider::setters! { [settings]
+        /// Sets the time zone of the sessions in which Java's ShedLock uses the same table: `+05:30`, `SYSTEM` (the
+        /// server's own), or a name defined on the server (`Asia/Kolkata`).
+        ///
+        /// ShedLock's db-time writes UTC wall-clock time into `TIMESTAMP` columns, and the server interprets it as
+        /// wall-clock time of Java's session. Unless that session is in UTC, the instants in the table are off by its
+        /// offset. If you name the zone here, they are written and read in the same way, and
+        /// [`inspect`](shedlock_core::LockProvider::inspect) still returns the right instants. All Rust services on the
+        /// table must name the same zone. `DATETIME` columns do not need this setting. (Java's client-time in the zone
+        /// of its JVM, on sessions of that same zone, writes correct instants: in that case, name `+00:00`.)
+        ///
+        /// A zone with daylight saving time has a cost, for Java too: in the hour that is skipped in spring,
+        /// acquisitions fail with an `InvalidInput` error about a time out of range. Use a fixed offset for such
+        /// sessions if you can.
+        ///
+        /// Unless this is set, UTC is used, and a warning is logged if the server starts its sessions in another zone.
+        /// Setting `+00:00` confirms UTC and disables the warning.
+        shared_session_zone(zone: impl Into<String>) = Some(zone.into());
     }
 }
 

@@ -280,6 +280,7 @@ impl<B: Driver> Call<'_, B> {
         Ok(rows.filter_map(|row| row.column).collect())
     }
 
+    #[cfg(feature = "file")]
     /// Creates the table unless it exists. Returns true if this call created it.
     pub(crate) async fn create_if_missing(&self) -> Result<bool> {
         if !self.columns().await?.is_empty() {

@@ -5,30 +5,36 @@ use shedlock_core::{Error, ErrorKind, Operation};
 use shedlock_provider::{Told, root_cause, told, unresolved, untrusted_by};
 
 use crate::dialect::Dialect;
-use crate::driver;
 use crate::options::Options;
 use crate::statement::Unreadable;
 
-pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+/// Any error of a client.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Returns the error kind and message for a class, for a statement that may write or only reads.
 pub(crate) type Explain = fn(&Class, bool) -> Option<(ErrorKind, Told)>;
 
+/// Why a session could not be had, or a statement did not do what it should.
 #[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) class: Class,
+pub struct Failure {
+    /// What can be done about it.
+    pub class: Class,
     pub(crate) source: BoxError,
+    /// What the server said, if this is its reply: only its message, without the client's words, its source line or its
+    /// hints.
+    pub(crate) said: Option<String>,
     /// The connection had been used before. Another one may accept what this one refused.
     pub(crate) was_used: bool,
 }
 
 /// The classes of failures. Each dialect maps its server's codes to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
+pub enum Class {
     /// The statement was never sent: no connection was available in time, or the server already has too many.
     NotSent,
     /// The statement was never sent: an idle connection was found broken, and so many others may be as well.
     Broken {
+        /// How many.
         others: u32,
     },
     /// The statement was never sent: all connections of the user's pool are taken.
@@ -64,11 +70,15 @@ pub(crate) enum Class {
     Full,
     /// The server accepts no writes: it is a standby or read-only.
     ReadOnly,
+    /// What was to be created exists.
     Exists,
+    /// The user lacks a privilege.
     Privilege,
     /// A policy of row-level security does not let this user write the record.
     Policy,
+    /// A text is too long for its column.
     TooLong,
+    /// A number or an instant does not fit its column.
     OutOfRange,
     /// A text has characters that its column cannot store.
     Alphabet,
@@ -88,13 +98,15 @@ pub(crate) enum Class {
     Constraint(Option<String>),
     /// The record contains something that neither shedlock nor ShedLock writes.
     Foreign,
+    /// The file is not a database.
+    NotADatabase,
     /// The statement reached the server, which rejected it for another reason.
     Other,
 }
 
 /// Why a server rejects a connection, as far as its error shows that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub enum Refusal {
     /// There is no such database.
     Database,
     /// This user may not use this database.
@@ -107,6 +119,7 @@ pub(crate) enum Refusal {
     Certificate,
     /// One side requires TLS, and the other does not offer it.
     Tls,
+    /// Anything else.
     Other,
 }
 
@@ -143,12 +156,21 @@ impl Failure {
         Self::new(Class::ReplyLost, "timed out")
     }
 
-    pub(crate) fn new(class: Class, source: impl Into<BoxError>) -> Self {
+    /// A failure of this class, with the client's error.
+    pub fn new(class: Class, source: impl Into<BoxError>) -> Self {
         Self {
             class,
             source: source.into(),
+            said: None,
             was_used: false,
         }
+    }
+
+    /// Sets what the server said: only its message, without the client's words, its source line or its hints.
+    #[must_use]
+    pub fn said(mut self, message: impl Into<String>) -> Self {
+        self.said = Some(message.into());
+        self
     }
 
     /// The error for a failure on the table of these options, of a statement that may write (`writes`) or only reads.
@@ -212,13 +234,15 @@ impl Failure {
                 | Class::Untrusted
                 | Class::ReplyLost
         );
-        driver::said(&*self.source).or_else(|| is_lost.then(|| root_cause(&*self.source)))
+        let said = self.said.clone();
+        said.or_else(|| is_lost.then(|| root_cause(&*self.source)))
     }
 
     /// Reclassifies a failure to open a session. `special` is what the server's error means then, if that differs from
     /// its meaning for a statement. A server that is busy or drops the connection can be tried again, because the
     /// settings may be right. Any other failure is a refusal.
-    pub(crate) fn while_connecting(mut self, special: Option<Class>) -> Self {
+    #[must_use]
+    pub fn while_connecting(mut self, special: Option<Class>) -> Self {
         self.class = special.unwrap_or(match self.class {
             Class::Busy | Class::ReplyLost | Class::Contention | Class::Waited => Class::Unready,
             Class::Full => Class::Full,
@@ -356,6 +380,9 @@ impl Class {
             Self::Busy => told("the server is unavailable (starting, stopping, busy or full)")
                 .nothing_written()
                 .retry_later(),
+            Self::NotADatabase => told("the file is not a SQLite database")
+                .nothing_written()
+                .advise("check the file, or set another one"),
             Self::Full => told("the disk of the database is full")
                 .nothing_written()
                 .advise("free space on it")

@@ -6,52 +6,15 @@ mod promises;
 use std::time::Duration;
 
 use ErrorKind::{Conflict, Internal, Lost, SlotAhead};
-use promises::{is_refusal, is_refusal_of_url};
-use shedlock_core::{AttemptRequest, Error, ErrorKind, LockName, Owner, Slot};
+use promises::is_refusal;
+use shedlock_core::{AttemptRequest, ErrorKind, LockName, Owner, Slot};
 
-use crate::driver::Driver as _;
+use crate::dialect::mysql::MYSQL;
+use crate::dialect::postgres::POSTGRES;
+use crate::dialect::sqlite::SQLITE;
 use crate::identifier::{Fold, Table};
 use crate::statement::Row;
-use crate::url::described;
 use crate::verdict::{State, record};
-
-/// URLs of PostgreSQL.
-#[cfg(feature = "postgres")]
-pub fn postgres_url(data: &[u8]) {
-    refused_or_read(data, |url| described::<sqlx::Postgres>(url).map(drop));
-}
-
-/// URLs of PostgreSQL for tokio-postgres.
-#[cfg(feature = "tokio-postgres")]
-pub fn tokio_postgres_url(data: &[u8]) {
-    refused_or_read(data, |url| described::<crate::TokioPostgres>(url).map(drop));
-}
-
-/// URLs of MySQL and MariaDB.
-#[cfg(feature = "mysql")]
-pub fn mysql_url(data: &[u8]) {
-    refused_or_read(data, |url| described::<sqlx::MySql>(url).map(drop));
-}
-
-/// URLs of SQLite. Nothing is opened.
-#[cfg(feature = "sqlite")]
-pub fn sqlite_url(data: &[u8]) {
-    refused_or_read(data, |url| {
-        let (address, _) = crate::sqlite::described(url)?;
-        sqlx::Sqlite::DIALECT.options(address.settings).map(drop)
-    });
-}
-
-/// Skips URLs that name certificate files, because reading such a URL reads the files.
-fn refused_or_read(data: &[u8], read: fn(&str) -> Result<(), Error>) {
-    let url = String::from_utf8_lossy(data);
-    if ["cert", "key", "ca="].iter().any(|file| url.contains(file)) {
-        return;
-    }
-    if let Err(error) = read(&url).map_err(|error| error.of_url(&url)) {
-        is_refusal_of_url(&error, &url, &[ErrorKind::InvalidInput]);
-    }
-}
 
 /// Names of tables: an accepted name cannot leave its quotes, and has the same meaning when it is parsed again.
 pub fn identifier(data: &[u8]) {
@@ -71,7 +34,6 @@ pub fn identifier(data: &[u8]) {
 }
 
 /// Time zones of MySQL's sessions: an accepted zone cannot leave its quotes, and parsing it again does not change it.
-#[cfg(feature = "mysql")]
 pub fn session_zone(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     match crate::zone::parse(&text) {
@@ -135,27 +97,16 @@ pub fn row(data: &[u8]) {
 /// Texts as literals, for statements that are not prepared: none leaves its quotes, and unquoting it returns the text.
 pub fn literal(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    #[cfg(feature = "postgres")]
-    {
-        let literal = (sqlx::Postgres::DIALECT.quote)(&text);
-        let escaped = literal.strip_prefix('E');
-        let inner = between(escaped.unwrap_or(&literal), "'");
-        assert_eq!(unquoted(inner, escaped.is_some()), Some(text.to_string()));
-    }
-    #[cfg(feature = "sqlite")]
-    {
-        let literal = (sqlx::Sqlite::DIALECT.quote)(&text);
-        assert_eq!(
-            unquoted(between(&literal, "'"), false),
-            Some(text.to_string())
-        );
-    }
-    #[cfg(feature = "mysql")]
-    {
-        let literal = (sqlx::MySql::DIALECT.quote)(&text);
-        let inner = between(&literal, "_utf8mb4 X'");
-        assert!(inner.len() == text.len() * 2 && inner.bytes().all(|b| b.is_ascii_hexdigit()));
-    }
+    let literal = (POSTGRES.quote)(&text);
+    let escaped = literal.strip_prefix('E');
+    let inner = between(escaped.unwrap_or(&literal), "'");
+    assert_eq!(unquoted(inner, escaped.is_some()), Some(text.to_string()));
+    let literal = (SQLITE.quote)(&text);
+    let inner = between(&literal, "'");
+    assert_eq!(unquoted(inner, false), Some(text.to_string()));
+    let literal = (MYSQL.quote)(&text);
+    let inner = between(&literal, "_utf8mb4 X'");
+    assert!(inner.len() == text.len() * 2 && inner.bytes().all(|b| b.is_ascii_hexdigit()));
 }
 
 fn between<'a>(literal: &'a str, start: &str) -> &'a str {
@@ -164,7 +115,6 @@ fn between<'a>(literal: &'a str, start: &str) -> &'a str {
 }
 
 /// The text between two quotes as a server reads it; `None` if it ends before the last quote.
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
 fn unquoted(inner: &str, is_escaped: bool) -> Option<String> {
     let mut text = String::new();
     let mut chars = inner.chars();
@@ -178,20 +128,5 @@ fn unquoted(inner: &str, is_escaped: bool) -> Option<String> {
     Some(text)
 }
 
-#[cfg(all(
-    test,
-    feature = "postgres",
-    feature = "tokio-postgres",
-    feature = "mysql",
-    feature = "sqlite"
-))]
-shedlock_fuzz::tests!(
-    postgres_url,
-    tokio_postgres_url,
-    mysql_url,
-    sqlite_url,
-    identifier,
-    session_zone,
-    row,
-    literal,
-);
+#[cfg(test)]
+shedlock_fuzz::tests!(identifier, session_zone, row, literal);

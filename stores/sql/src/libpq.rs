@@ -45,7 +45,7 @@ const REFUSED: &str = "passfile service servicefile gsslib gssdelegation krbsrvn
 ///
 /// # Errors
 /// `InvalidInput` for a value that the driver cannot satisfy.
-pub(crate) fn take(options: &mut UrlOptions, known: &str) -> Result<Option<String>> {
+pub fn take(options: &mut UrlOptions, known: &str) -> Result<Option<String>> {
     let is_left = |name: &str| !known.split(' ').any(|it| it == name);
     let unsupported = |what: String, instead: &str| {
         invalid(format!(
@@ -105,7 +105,7 @@ pub(crate) fn connect_timeout(options: &mut UrlOptions) -> Result<Option<Duratio
 ///
 /// # Errors
 /// `InvalidInput` for another `sslmode` beside it, as in libpq.
-pub(crate) fn system_authorities(options: &mut UrlOptions) -> Result<bool> {
+pub fn system_authorities(options: &mut UrlOptions) -> Result<bool> {
     const NAME: &str = "sslrootcert";
     if options.clone().text(NAME)?.as_deref() != Some("system") {
         return Ok(false);

@@ -10,19 +10,21 @@ use Field::{
     Token,
 };
 
+use crate::dialect::Dialect;
 use crate::failure::{BoxError, Class, Failure};
 use crate::identifier::Identifier;
 use crate::options::{
     ATTEMPTS_COLUMN, DONE_COLUMN, SKIP_FROM_COLUMN, SKIP_UNTIL_COLUMN, SLOT_COLUMN, TOKEN_COLUMN,
 };
 use crate::shape::Column;
-pub(crate) use crate::values::{NONE, Value, Values};
+pub(crate) use crate::values::NONE;
+pub use crate::values::{Value, Values};
 
 /// A statement that can be read, compared and tested without a database.
 ///
 /// Its text is built once per [`Shape`](crate::shape::Shape) of a table, never per call.
 #[derive(Clone, Debug)]
-pub(crate) struct Statement {
+pub struct Statement {
     /// With the names of the values.
     pub(crate) template: String,
     /// The text with placeholders. Identifiers in it were checked and quoted. Values are never part of it.
@@ -120,15 +122,23 @@ impl Statement {
         &self.text
     }
 
-    pub(crate) fn bound<'a>(&self, values: &Values<'a>) -> impl Iterator<Item = Value<'a>> {
+    /// The text with placeholders, in the same `Arc` for each call.
+    #[must_use]
+    pub fn shared_text(&self) -> &Arc<str> {
+        &self.text
+    }
+
+    /// The values of the placeholders, in their order.
+    pub fn bound<'a>(&self, values: &Values<'a>) -> impl Iterator<Item = Value<'a>> {
         self.binds.iter().filter_map(|word| values.get(word))
     }
 
     /// The text with the values written into it as literals, for servers behind a proxy that cannot keep prepared
     /// statements.
-    pub(crate) fn inlined(&self, values: &Values<'_>, quote: fn(&str) -> String) -> String {
+    #[must_use]
+    pub fn inlined(&self, values: &Values<'_>, dialect: &Dialect) -> String {
         replaced(&self.template, values, |text, _, value| match value {
-            Value::Text(value) => text.push_str(&quote(value)),
+            Value::Text(value) => text.push_str(&(dialect.quote)(value)),
             Value::Integer(value) => text.push_str(&value.to_string()),
         })
     }
@@ -162,12 +172,13 @@ fn replaced(
     text
 }
 
+/// What a server replied to a statement.
 #[derive(Debug, Default)]
-pub(crate) struct Reply {
+pub struct Reply {
     /// The number of rows changed (or found, on MySQL), as the server counts them for the last statement of the text.
-    pub(crate) affected: u64,
+    pub affected: u64,
     /// The value that `LAST_INSERT_ID(…)` was set to; MySQL and MariaDB only.
-    pub(crate) last_insert_id: Option<u64>,
+    pub last_insert_id: Option<u64>,
     /// True if the reply of a first try was lost. That try may have taken effect.
     pub(crate) repeated: bool,
     pub(crate) rows: Vec<Row>,
@@ -178,13 +189,14 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// Adds a row. `text` and `number` read the two types that its columns have.
-    pub(crate) fn add<E: Into<BoxError>>(
+    /// Adds a row of this statement's reply. `text` and `number` read the two types that its columns have.
+    pub fn add<E: Into<BoxError>>(
         &mut self,
-        fields: &[Field],
+        statement: &Statement,
         text: impl Fn(usize) -> Result<Option<String>, E>,
         number: impl Fn(usize) -> Result<Option<i64>, E>,
     ) {
+        let fields = statement.fields;
         let last = Last::new(0);
         let noted_text = |index| {
             last.set(index);
@@ -381,7 +393,7 @@ mod tests {
         };
         let statement = Statement::new(Placeholders::Numbered, TEMPLATE, &[]);
         assert_eq!(
-            statement.inlined(&values, crate::dialect::postgres::POSTGRES.quote),
+            statement.inlined(&values, &crate::dialect::postgres::POSTGRES),
             "UPDATE t SET a = -7::bigint + -7 WHERE n = 'it''s' AND o = ':x'"
         );
     }

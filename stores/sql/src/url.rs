@@ -3,40 +3,104 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use shedlock_core::Error;
+use shedlock_core::{Error, Schema};
 use shedlock_provider::{
-    FromUrl, Result, StoreProvider, TimeMode, UrlOptions, invalid, read_file, refuse_cut_password,
-    unusable_file,
+    FromUrl, Result, Store as _, StoreProvider, TimeMode, UrlOptions, invalid, read_file,
+    refuse_cut_password, unusable_file,
 };
 use url::Url;
 
+use crate::builder::Server;
 use crate::call::SqlStore;
 use crate::driver::{Connections, Driver};
 use crate::failure::BoxError;
 use crate::libpq;
 use crate::options::Settings;
+use crate::zone;
 
-/// A database that runs as a server, with a driver that reads URLs.
-pub(crate) trait Remote: Driver {
-    /// Takes the database's own options from the URL and lets the driver read the rest. No I/O except for files that
-    /// the URL names.
-    fn read(address: &mut Address) -> Result<Self::Options>;
+/// A driver that opens connections of its own, from a URL.
+pub trait Open: Driver {
+    /// As [`FromUrl::from_url`].
+    fn open(url: &str) -> impl Future<Output = Result<StoreProvider<SqlStore<Self>>>> + Send;
+
+    /// As [`FromUrl::again_from_url`].
+    fn open_again(url: &str) -> impl Future<Output = Result<StoreProvider<SqlStore<Self>>>> + Send;
+
+    /// As [`FromUrl::schema`].
+    fn schema(url: &str) -> impl Future<Output = Result<Schema>> + Send;
+
+    /// As [`FromUrl::address`].
+    fn address_of(store: &SqlStore<Self>, url: &str) -> Option<String>;
+
+    /// As [`FromUrl::reach`].
+    fn reach(store: &SqlStore<Self>) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// PostgreSQL, by one of its drivers.
-pub(crate) trait Postgres: Remote {}
-
-impl<B: Remote> FromUrl for SqlStore<B> {
+impl<B: Open> FromUrl for SqlStore<B> {
     const NAME: &'static str = B::STORE;
 
     type Store = Self;
 
     async fn from_url(url: &str) -> Result<StoreProvider<Self>> {
-        described(url)
+        B::open(url).await
+    }
+
+    async fn again_from_url(url: &str) -> Result<StoreProvider<Self>> {
+        B::open_again(url).await
+    }
+
+    async fn schema(url: &str) -> Result<Schema> {
+        B::schema(url).await
+    }
+
+    fn address(store: &Self, url: &str) -> Option<String> {
+        B::address_of(store, url)
+    }
+
+    async fn reach(store: &Self) -> Result<()> {
+        B::reach(store).await
+    }
+}
+
+/// A server whose driver reads URLs.
+pub trait Remote: Server {
+    /// Takes the database's own options from the URL and lets the driver read the rest. No I/O except for files that
+    /// the URL names.
+    ///
+    /// # Errors
+    /// `InvalidInput` for options that are not accepted, `Configuration` for files that cannot be used.
+    fn read(address: &mut Address) -> Result<Self::Options>;
+
+    /// The provider that a URL describes. Nothing is connected to.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    fn described(url: &str) -> Result<StoreProvider<SqlStore<Self>>> {
+        refuse_cut_password(url)?;
+        let mut address = Address::parse(url)?;
+        address.settings.prepared = address.options.flag("prepared")?;
+        let skew = address.options.duration("server_skew")?;
+        set(&mut address.settings.server_skew, skew);
+        let options = Self::read(&mut address)?;
+        Ok(address.store(options, MAX_CONNECTIONS)?.provider())
+    }
+}
+
+impl<B: Remote> Open for B {
+    async fn open(url: &str) -> Result<StoreProvider<SqlStore<B>>> {
+        B::described(url)
+    }
+
+    async fn open_again(url: &str) -> Result<StoreProvider<SqlStore<B>>> {
+        B::described(url)
+    }
+
+    async fn schema(url: &str) -> Result<Schema> {
+        Ok(B::described(url)?.backend().schema())
     }
 
     /// Drivers take a missing host from their defaults and from variables like PGHOST, and options can name another host.
-    fn address(store: &Self, url: &str) -> Option<String> {
+    fn address_of(store: &SqlStore<B>, url: &str) -> Option<String> {
         let address = store.connections.address()?;
         match has_host(url) {
             true => Some(address),
@@ -45,19 +109,9 @@ impl<B: Remote> FromUrl for SqlStore<B> {
     }
 
     /// Reads the table's shape and keeps it.
-    async fn reach(store: &Self) -> Result<()> {
+    async fn reach(store: &SqlStore<B>) -> Result<()> {
         store.call().check_unless_to_migrate().await
     }
-}
-
-pub(crate) fn described<B: Remote>(url: &str) -> Result<StoreProvider<SqlStore<B>>> {
-    refuse_cut_password(url)?;
-    let mut address = Address::parse(url)?;
-    address.settings.prepared = address.options.flag("prepared")?;
-    let skew = address.options.duration("server_skew")?;
-    set(&mut address.settings.server_skew, skew);
-    let options = B::read(&mut address)?;
-    Ok(address.store(options, MAX_CONNECTIONS)?.provider())
 }
 
 /// The host of a URL, with its port; several of them, if it has several.
@@ -86,20 +140,22 @@ fn has_host(url: &str) -> bool {
 }
 
 /// Applies a setting that the URL contains.
-pub(crate) fn set<T>(setting: &mut T, value: Option<T>) {
+fn set<T>(setting: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *setting = value;
     }
 }
 
 /// A URL, parsed as far as all dialects are alike.
-pub(crate) struct Address {
+#[derive(Debug)]
+pub struct Address {
     url: Url,
     pub(crate) settings: Settings,
     max_connections: Option<usize>,
     /// How long a call waits for one of our own connections.
-    pub(crate) connect_timeout: Duration,
-    pub(crate) options: UrlOptions,
+    pub connect_timeout: Duration,
+    /// The options that were not taken yet.
+    pub options: UrlOptions,
 }
 
 /// The default maximum of our own connections to a server. Each is opened only when it is needed: one is enough for a
@@ -107,9 +163,11 @@ pub(crate) struct Address {
 const MAX_CONNECTIONS: usize = 4;
 
 impl Address {
+    /// Parses a URL.
+    ///
     /// # Errors
     /// `InvalidInput`. The error never contains the URL, which may contain a password.
-    pub(crate) fn parse(text: &str) -> Result<Self> {
+    pub fn parse(text: &str) -> Result<Self> {
         let (place, mut options) = UrlOptions::split(text);
         // The error of the URL's parser would be about a port.
         one_host(hosts(place))?;
@@ -154,7 +212,7 @@ impl Address {
     ///
     /// # Errors
     /// `InvalidInput` for any other.
-    pub(crate) fn for_driver(&mut self, known: &str) -> Result<Url> {
+    pub fn for_driver(&mut self, known: &str) -> Result<Url> {
         let known: Vec<_> = known.split_whitespace().collect();
         let rest = std::mem::take(&mut self.options).finish_for_driver(&known)?;
         // The driver's own errors do not name the option.
@@ -180,6 +238,34 @@ impl Address {
             }
         }
         Ok(url)
+    }
+
+    /// Takes `durable_unlock`, an option of PostgreSQL.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a value that is no flag.
+    pub fn take_durable_unlock(&mut self) -> Result<()> {
+        let durable = self.options.flag("durable_unlock")?;
+        set(&mut self.settings.durable_unlock, durable);
+        Ok(())
+    }
+
+    /// Takes `shared_session_zone`, an option of MySQL and MariaDB, and returns the zone that sessions are to have.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a value that is no zone.
+    pub fn take_session_zone(&mut self) -> Result<String> {
+        // In a URL a plus sign stands for a space.
+        let zone = self.options.text("shared_session_zone")?;
+        let zone = zone.map(|zone| zone::parse(&zone.replace(' ', "+")));
+        self.settings.shared_session_zone = zone.transpose()?;
+        Ok(self.settings.zone().to_owned())
+    }
+
+    /// Whether an option names the schema of the table.
+    #[must_use]
+    pub fn names_schema(&self) -> bool {
+        self.settings.names_schema()
     }
 
     /// The store with its own connections, at most `usual` unless the URL sets the number.
@@ -210,7 +296,8 @@ fn check_file(option: &str, value: &str) -> Result<()> {
 
 /// The error for an option that the driver accepts with a value that it rejects. `tls` is the option that sqlx calls
 /// `ssl_mode`.
-pub(crate) fn refused_by_driver(error: impl Into<BoxError>, tls: &str, modes: &str) -> Error {
+#[must_use]
+pub fn refused_option(error: impl Into<BoxError>, tls: &str, modes: &str) -> Error {
     let error: BoxError = error.into();
     // Each error repeats the text of its cause.
     let mut cause: &(dyn std::error::Error + 'static) = &*error;
@@ -285,7 +372,7 @@ mod tests {
     fn a_value_that_the_driver_rejects_is_named_once() {
         let inner = Error::new(ErrorKind::Internal, "unknown value \"x\" for `ssl_mode`");
         let outer = Error::new(ErrorKind::Internal, "error with configuration").with_source(inner);
-        let error = refused_by_driver(outer, "sslmode", "disable");
+        let error = refused_option(outer, "sslmode", "disable");
         assert_eq!(
             error.to_string(),
             "unknown value \"x\" for sslmode in the URL; use disable"

@@ -11,7 +11,7 @@ macro_rules! values {
         /// The values of one call; each statement uses those that it names. Durations are in microseconds, and at-most and
         /// at-least are multiples of the dialect's unit. Instants and slots are in microseconds since 1970 (UTC).
         #[derive(Clone, Copy, Debug, Default)]
-        pub(crate) struct Values<'a> {
+        pub struct Values<'a> {
             $($(#[$of_text])* pub(crate) $text: &'a str,)*
             $($(#[$of_integer])* pub(crate) $integer: i64,)*
             /// The values of the journal's statements, by their words without the `j_` with which these start.
@@ -84,9 +84,12 @@ values! {
 /// The value that stands for null where a column may be null. No instant and no slot has it.
 pub(crate) const NONE: i64 = -1;
 
+/// A value that is bound to a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Value<'a> {
+pub enum Value<'a> {
+    /// A text.
     Text(&'a str),
+    /// A number of 64 bits.
     Integer(i64),
 }
 

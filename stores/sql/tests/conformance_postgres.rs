@@ -21,7 +21,8 @@ use shedlock_conformance::{
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_rig::OwnServer;
-use shedlock_sql::{PostgresProvider, TimeMode, TokioPostgresProvider};
+use shedlock_sqlx::{PostgresProvider, TimeMode};
+use shedlock_tokio_postgres::TokioPostgresProvider;
 use shedlock_torture::TortureNamespace;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, PgPool, Postgres as Server, Row as _, Transaction};
@@ -117,7 +118,7 @@ async fn race(server: &str) -> Verdict {
     let update = format!("UPDATE {table} SET round = $1 + 1 WHERE round = $1");
     let clients = vec![pool.clone(); CLIENTS];
     let verdict = contention::judge(ROUNDS, &clients, |pool, round| {
-        let update = sqlx::query(AssertSqlSafe(update.clone())).bind(round.cast_signed() - 1);
+        let update = sqlx::query(AssertSqlSafe(update.clone())).bind(i64::from(round) - 1);
         async move { Ok(update.execute(&pool).await?.rows_affected() == 1) }
     });
     let verdict = verdict.await;

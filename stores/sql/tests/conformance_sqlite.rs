@@ -14,7 +14,7 @@ use shedlock_conformance::{
     Scope, StoreProfile, Tag, Verdict, Work, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
-use shedlock_sql::{SqliteProvider, TimeMode};
+use shedlock_sqlx::{SqliteProvider, TimeMode};
 use shedlock_torture::TortureNamespace;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, Row as _, SqlitePool};

@@ -1,7 +1,6 @@
 //! Tests beyond the laws, over MySQL and MariaDB: ShedLock's tables and statements, sessions of all
 //! kinds, edge cases of names and times, server failures.
 
-#![cfg(feature = "mysql")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 #![allow(
     unused_must_use,

@@ -17,7 +17,7 @@ use shedlock_core::{
     LockState, Owner, Retention, RunEnd, RunOutcome, RunRecord, RunsRequest, SETTINGS, SkipReason,
     Unlock, UnlockRequest,
 };
-use shedlock_sql::SqliteProvider;
+use shedlock_sqlx::SqliteProvider;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Row as _, SqliteConnection};
 use tempfile::TempDir;
@@ -90,7 +90,7 @@ fn mode(path: &Path) -> u32 {
 async fn a_missing_file_is_created_for_its_user_only() {
     let (folder, _) = folder();
     let path = folder.path().join("state/deep/locks.db");
-    let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
+    let provider = shedlock_sqlx::open_sqlite(&path).await.unwrap();
     let lease = take(&provider, "job").await;
     assert!(lease.fencing_token().is_some());
     assert_eq!(mode(&path), 0o600);
@@ -107,7 +107,7 @@ async fn a_missing_file_is_created_for_its_user_only() {
 async fn paths_are_used_as_they_are_and_urls_are_decoded() {
     let (folder, _) = folder();
     let odd = folder.path().join("my locks?&%#.db");
-    let by_path = shedlock_sql::open_sqlite(&odd).await.unwrap();
+    let by_path = shedlock_sqlx::open_sqlite(&odd).await.unwrap();
     let lease = take(&by_path, "job").await;
     let encoded = folder.path().join("my%20locks%3F%26%25%23.db");
     let by_url = connect(&encoded, "table=shedlock").await.unwrap();
@@ -121,7 +121,7 @@ async fn paths_are_used_as_they_are_and_urls_are_decoded() {
 #[tokio::test]
 async fn the_first_migration_reports_what_connecting_has_created() {
     let (_folder, path) = folder();
-    let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
+    let provider = shedlock_sqlx::open_sqlite(&path).await.unwrap();
     let changes = provider.migrate().await.unwrap().changes;
     let says = format!("created table \"shedlock\" in the new file {path:?}");
     assert_eq!(changes, [says]);
@@ -132,7 +132,7 @@ async fn the_first_migration_reports_what_connecting_has_created() {
 async fn only_a_file_that_connecting_has_created_is_called_new() {
     let (_folder, path) = folder();
     fs::write(&path, "").unwrap();
-    let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
+    let provider = shedlock_sqlx::open_sqlite(&path).await.unwrap();
     let changes = provider.migrate().await.unwrap().changes;
     assert_eq!(changes, [format!("created table \"shedlock\" in {path:?}")]);
     // An empty file gets the same journal mode as a new one.
@@ -281,7 +281,7 @@ async fn the_file_can_be_created_concurrently() {
         for _ in 0..12 {
             let path = path.clone();
             tasks.push(tokio::spawn(async move {
-                let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
+                let provider = shedlock_sqlx::open_sqlite(&path).await.unwrap();
                 matches!(
                     provider.attempt(&request("job")).await.unwrap(),
                     Attempt::Acquired(_)
@@ -308,7 +308,7 @@ async fn a_file_that_is_there_stays_as_it_is() {
     let mut connection = open(&path).await;
     run(&mut connection, "PRAGMA journal_mode = DELETE").await;
     run(&mut connection, SHEDLOCKS).await;
-    let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
+    let provider = shedlock_sqlx::open_sqlite(&path).await.unwrap();
     let lease = take(&provider, "job").await;
     assert_eq!(
         lease.fencing_token(),
@@ -333,7 +333,7 @@ async fn a_table_with_some_of_our_columns_is_refused_until_a_migration_has_added
     run(&mut connection, SHEDLOCKS).await;
     let added = "ALTER TABLE shedlock ADD COLUMN shedlock_fencing_token bigint NULL";
     run(&mut connection, added).await;
-    let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
+    let provider = shedlock_sqlx::open_sqlite(&path).await.unwrap();
     let error = provider.attempt(&request("job")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error:#}");
     let says = "table \"shedlock\" has some of shedlock's columns but lacks shedlock_slot, \
@@ -350,7 +350,7 @@ async fn a_table_with_some_of_our_columns_is_refused_until_a_migration_has_added
 #[tokio::test]
 async fn an_attempt_on_a_held_lock_waits_for_no_writer_and_writes_nothing() {
     let (_folder, path) = folder();
-    let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
+    let provider = shedlock_sqlx::open_sqlite(&path).await.unwrap();
     let lease = take(&provider, "job").await;
     let mut writer = open(&path).await;
     run(&mut writer, "BEGIN IMMEDIATE").await;
@@ -399,7 +399,7 @@ async fn a_record_of_another_kind_is_reported_never_compared() {
         "INSERT INTO shedlock VALUES ('job', '2020-01-01 00:00:00.000', 0, 'web-3')",
     )
     .await;
-    let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
+    let provider = shedlock_sqlx::open_sqlite(&path).await.unwrap();
     let error = provider.attempt(&request("job")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}");
 }
@@ -410,7 +410,7 @@ async fn names_that_a_collation_takes_for_the_same_never_share_a_record() {
     let mut connection = open(&path).await;
     let table = SHEDLOCKS.replace("VARCHAR(64)", "VARCHAR(64) COLLATE NOCASE");
     run(&mut connection, &table).await;
-    let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
+    let provider = shedlock_sqlx::open_sqlite(&path).await.unwrap();
     let lease = take(&provider, "Job").await;
     let error = provider.attempt(&request("job")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}");
@@ -455,7 +455,7 @@ async fn tables_that_cannot_serve_are_refused_with_their_own_words() {
 #[tokio::test]
 async fn a_column_that_was_renamed_is_reported() {
     let (_folder, path) = folder();
-    let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
+    let provider = shedlock_sqlx::open_sqlite(&path).await.unwrap();
     free(&provider, &take(&provider, "job").await).await;
     let mut connection = open(&path).await;
     run(
@@ -504,7 +504,7 @@ async fn a_late_copy_of_an_attempt_takes_no_lock() {
 #[tokio::test]
 async fn an_attempt_that_has_ended_takes_no_lock() {
     let (_folder, path) = folder();
-    let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
+    let provider = shedlock_sqlx::open_sqlite(&path).await.unwrap();
     let attempt = request("job");
     let lease = provider.attempt(&attempt).await.unwrap();
     free(&provider, &lease.acquired().unwrap()).await;
@@ -516,7 +516,7 @@ async fn an_attempt_that_has_ended_takes_no_lock() {
 #[tokio::test]
 async fn a_late_extension_does_not_cut_a_later_one_short() {
     let (_folder, path) = folder();
-    let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
+    let provider = shedlock_sqlx::open_sqlite(&path).await.unwrap();
     let lease = take(&provider, "job").await;
     let mut end = None;
     for seconds in [600, 90] {
@@ -584,7 +584,7 @@ async fn records_that_cannot_be_read_break_no_list() {
     let (_folder, path) = folder();
     let mut connection = open(&path).await;
     run(&mut connection, SHEDLOCKS).await;
-    let provider = shedlock_sql::open_sqlite(&path).await.unwrap();
+    let provider = shedlock_sqlx::open_sqlite(&path).await.unwrap();
     for name in ["a", "z"] {
         free(&provider, &take(&provider, name).await).await;
     }

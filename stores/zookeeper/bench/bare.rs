@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use shedlock::zookeeper::zookeeper_client::{Acls, Client as Session, CreateMode, Error};
+use shedlock_zookeeper::zookeeper_client::{Acls, Client as Session, CreateMode, Error};
 
 use super::{Client, Values, Written};
 

@@ -8,7 +8,7 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::{Context as _, bail};
 use shedlock_core::{Executor, LockConfig, Outcome, Slot};
-use shedlock_sql::PostgresProvider;
+use shedlock_sqlx::PostgresProvider;
 use tokio::task::JoinSet;
 
 use crate::Effort;

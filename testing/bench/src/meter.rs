@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use shedlock_core::LockProvider;
-use shedlock_sql::SqliteProvider;
+use shedlock_sqlx::SqliteProvider;
 use sqlx::sqlite::SqlitePoolOptions;
 use sqlx::{ConnectOptions as _, MySqlConnection, PgConnection, Row as _};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};

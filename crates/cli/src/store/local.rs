@@ -7,7 +7,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use shedlock::{LockProvider, identify_store, open_sqlite};
+use shedlock::{LockProvider, identify_store};
+use shedlock_sqlx::open_sqlite;
 
 use crate::exit::{Failure, STORE};
 use crate::output;

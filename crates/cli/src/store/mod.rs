@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use shedlock::__stores::STORES;
-use shedlock::{Error, ErrorKind, Journal, LockProvider, Schema, open_sqlite};
+use shedlock::{Error, ErrorKind, Journal, LockProvider, Schema};
+use shedlock_sqlx::open_sqlite;
 
 use crate::args::StoreArgs;
 use crate::exit::Failure;

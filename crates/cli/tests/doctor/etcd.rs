@@ -1,6 +1,6 @@
 //! etcd: its alarms.
 
-use shedlock::etcd::etcd_client::{AlarmAction, AlarmOptions, AlarmType, Client};
+use shedlock_etcd::etcd_client::{AlarmAction, AlarmOptions, AlarmType, Client};
 use shedlock_rig::OwnServer;
 use shedlock_rig::given::server_if_any;
 

@@ -1,8 +1,8 @@
 //! MongoDB, as its emulator implements users and their roles.
 
-use shedlock::mongodb::mongodb::Client;
-use shedlock::mongodb::mongodb::bson::{Document, doc};
 use shedlock_conformance::support::unique;
+use shedlock_mongodb::mongodb::Client;
+use shedlock_mongodb::mongodb::bson::{Document, doc};
 use shedlock_rig::OwnServer;
 use shedlock_rig::given::server_if_any;
 

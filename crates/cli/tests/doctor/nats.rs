@@ -1,8 +1,8 @@
 //! NATS: the settings of the bucket.
 
 use serde_json::{Value, json};
-use shedlock::nats::async_nats;
 use shedlock_conformance::support::unique;
+use shedlock_nats::async_nats;
 use shedlock_rig::given::server_if_any;
 
 use super::common::{Sandbox, done};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use shedlock::zookeeper::zookeeper_client::{Acl, Client, Permission};
 use shedlock_conformance::support::unique;
 use shedlock_rig::given::server_if_any;
+use shedlock_zookeeper::zookeeper_client::{Acl, Client, Permission};
 
 use super::common::{Sandbox, done};
 use super::{cannot_run, doctor};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use shedlock::etcd::etcd_client::Client;
 use shedlock::{AttemptRequest, LockName, Owner};
+use shedlock_etcd::etcd_client::Client;
 use shedlock_rig::OwnServer;
 use shedlock_rig::wait::eventually;
 use tokio::runtime::Runtime;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use shedlock::redis::redis::{Client, cmd};
+use shedlock_redis::redis::{Client, cmd};
 use shedlock_rig::given;
 use tokio::runtime::Runtime;
 

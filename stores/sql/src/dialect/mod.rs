@@ -1,15 +1,13 @@
 //! The statements of each dialect, independent of any driver.
 
 mod columns;
-#[cfg(feature = "mysql")]
 pub(crate) mod mysql;
 mod pieces;
-#[cfg(any(feature = "postgres", feature = "tokio-postgres"))]
 pub(crate) mod postgres;
-#[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
 mod step;
 
+use std::fmt;
 use std::time::Duration;
 
 use shedlock_core::Finding;
@@ -27,7 +25,7 @@ use crate::shape::{Column, Shape, TimeKind};
 use crate::statement::{Field, Placeholders, Statement};
 
 /// A dialect: how to query the table's shape, and which statements fit it.
-pub(crate) struct Dialect {
+pub struct Dialect {
     /// How the database changes the case of unquoted names.
     pub(crate) fold: Fold,
     pub(crate) longest_name: usize,
@@ -96,8 +94,8 @@ pub(crate) struct Dialect {
     /// What serves pages in the byte order of the names in a table that was created otherwise: an expression that is true if
     /// there is no such index and this user may create it, and the statement that does.
     index: Option<(&'static str, &'static str)>,
-    /// Whether one writer keeps all others from writing, whatever connections are left.
-    pub(crate) has_one_writer: bool,
+    /// See [`has_one_writer`](Self::has_one_writer).
+    has_one_writer: bool,
     /// What the journal's tables need.
     pub(crate) journal: JournalWords,
     /// The type of our own columns: 64 bits and nullable.
@@ -116,11 +114,26 @@ struct Alone {
     after: &'static str,
 }
 
-/// The same for one table.
+/// How a statement on a connection that is not ours proves that it is in no transaction but its own: texts that are sent
+/// in one request with it.
 #[derive(Debug)]
-pub(crate) struct Proof {
+pub struct Proof {
     pub(crate) before: &'static str,
     pub(crate) after: String,
+}
+
+impl Proof {
+    /// What precedes the statement.
+    #[must_use]
+    pub fn before(&self) -> &str {
+        self.before
+    }
+
+    /// What follows it, and returns a row for [`check_proof`](crate::driver::check_proof), unless it is empty.
+    #[must_use]
+    pub fn after(&self) -> &str {
+        &self.after
+    }
 }
 
 /// What differs between the dialects in the tables of the journal.
@@ -227,7 +240,20 @@ impl JournalWords {
 /// The end of the name of the index for pages of names.
 const INDEX: &str = "_name_bytes";
 
+/// Omits the statements, which are long.
+impl fmt::Debug for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dialect").finish_non_exhaustive()
+    }
+}
+
 impl Dialect {
+    /// Whether one writer keeps all others from writing, whatever connections are left.
+    #[must_use]
+    pub fn has_one_writer(&self) -> bool {
+        self.has_one_writer
+    }
+
     /// Checks the settings. Returns `InvalidInput` with the name of the invalid setting.
     pub(crate) fn options(&self, settings: Settings) -> Result<Options> {
         settings.check(self.fold, self.longest_name)

@@ -17,7 +17,6 @@ impl Index<Step> for Statements {
     }
 }
 
-#[cfg(all(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod words {
     use shedlock_provider::TimeMode;
 

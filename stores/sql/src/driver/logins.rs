@@ -92,9 +92,7 @@ impl Logins {
             true => within(&*self.clock, TURN, self.turn.lock()).await,
             false => None,
         };
-        if is_unanswered()
-            && let Some(refused) = self.lately(BROKEN)
-        {
+        if let Some(refused) = self.lately(BROKEN).filter(|_| is_unanswered()) {
             return Err(refused);
         }
         let answer = call.await;
@@ -125,7 +123,7 @@ impl Logins {
         };
         let mut refused = self.refused();
         let before = refused.as_ref().map_or(0, |refused| refused.in_a_row);
-        let said = super::said(&*failure.source);
+        let said = failure.said.clone();
         *refused = Some(Refused {
             at: self.clock.now(),
             in_a_row: before + 1,

@@ -1,48 +1,32 @@
-//! What a provider needs from a client library, and the connections that it opens.
+//! What a provider needs from a client library: the interface of the crates that run its statements with one.
+//!
+//! A driver implements [`Driver`] and, if it reads URLs, [`Remote`] or [`Open`]. The statements, and what a failure means
+//! to a lock, are here and the same for all drivers. The kit of `shedlock-conformance` shows whether a driver keeps the
+//! laws.
 
 mod connections;
 mod deadline;
 mod logins;
 mod sharing;
-#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
-pub(crate) mod sqlx;
 
-#[cfg(feature = "tokio-postgres")]
-pub(crate) mod tokio_postgres;
-
-use std::error::Error as StdError;
 use std::ops::DerefMut;
 
-use crate::dialect::{Dialect, Proof};
-use crate::failure::{Class, Failure};
-use crate::statement::{Reply, Statement, Values};
+pub use crate::builder::Server;
+pub use crate::dialect::{Dialect, Proof};
+pub use crate::failure::{BoxError, Class, Failure, Refusal};
+#[cfg(feature = "file")]
+pub use crate::file::{Embedded, File, open_path};
+pub use crate::statement::{Reply, Statement, Value, Values};
+pub use crate::url::{Address, Open, Remote, refused_option};
 pub(crate) use connections::{Connections, InUse, Session, Wanted};
 pub(crate) use deadline::Deadline;
 pub(crate) use logins::Logins;
 
-/// What the server said, if the failure is its reply: only its message, without the client's words, its source line or
-/// its hints.
-pub(crate) fn said(failure: &(dyn StdError + 'static)) -> Option<String> {
-    #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
-    if let Some(said) = sqlx::said(failure) {
-        return Some(said);
-    }
-    #[cfg(feature = "tokio-postgres")]
-    if let Some(said) = tokio_postgres::said(failure) {
-        return Some(said);
-    }
-    let _ = failure;
-    None
-}
-
 /// Checks the reply to the statement of a [`Proof`] that follows another one.
-#[cfg(any(
-    feature = "postgres",
-    feature = "mysql",
-    feature = "sqlite",
-    feature = "tokio-postgres"
-))]
-pub(crate) fn is_proved(said: Option<&str>) -> Result<(), Failure> {
+///
+/// # Errors
+/// A failure of the class [`Inside`](Class::Inside) if the proof returned why the statement does not count.
+pub fn check_proof(said: Option<&str>) -> Result<(), Failure> {
     match said {
         Some("") => Ok(()),
         Some(why) => Err(Failure::new(Class::Inside, why)),
@@ -50,15 +34,9 @@ pub(crate) fn is_proved(said: Option<&str>) -> Result<(), Failure> {
     }
 }
 
-/// A database through one client library: the public part.
-pub trait Database: Sized + Send + Sync + 'static {
-    /// The source of the user's sessions.
-    type Pool: Clone + Send + Sync + 'static;
-}
-
 /// How a statement is sent.
-#[derive(Clone, Copy)]
-pub(crate) enum How<'a> {
+#[derive(Clone, Copy, Debug)]
+pub enum How<'a> {
     /// The server prepares it, once per session.
     Prepared,
     /// It leaves nothing in the session.
@@ -70,17 +48,24 @@ pub(crate) enum How<'a> {
 /// A database through one client library: how to get sessions, and how to run statements on them.
 ///
 /// The statements themselves belong to the [`Dialect`] and do not depend on the driver.
-pub(crate) trait Driver: Database {
+pub trait Driver: Sized + Send + Sync + 'static {
+    /// The name of the store, in errors.
     const STORE: &'static str;
 
+    /// The statements that the database understands.
+    const DIALECT: &'static Dialect;
+
+    /// The source of the user's sessions.
+    type Pool: Clone + Send + Sync + 'static;
+
+    /// A session.
     type Connection: Send + 'static;
 
+    /// How sessions are opened.
     type Options: Send + Sync + 'static;
 
     /// A session of the user's pool; it goes back when it is dropped.
     type Pooled: DerefMut<Target = Self::Connection> + Send + 'static;
-
-    const DIALECT: &'static Dialect;
 
     /// Where connections with these options lead, if the driver reports it.
     fn address(_options: &Self::Options) -> Option<String> {
@@ -104,6 +89,10 @@ pub(crate) trait Driver: Database {
         None
     }
 
+    /// Opens a session.
+    ///
+    /// # Errors
+    /// Nothing was sent that a lock depends on.
     fn connect(
         options: &Self::Options,
     ) -> impl Future<Output = Result<Self::Connection, Failure>> + Send;
@@ -114,6 +103,10 @@ pub(crate) trait Driver: Database {
     /// Ends a session cleanly: servers log those that just disappear.
     fn close(connection: Self::Connection) -> impl Future<Output = ()> + Send;
 
+    /// Takes a session from the user's pool.
+    ///
+    /// # Errors
+    /// Nothing was sent.
     fn acquire(pool: &Self::Pool) -> impl Future<Output = Result<Self::Pooled, Failure>> + Send;
 
     /// Ends a session of the user's pool, now or when it is dropped, because it may be broken. It is not used again.
@@ -139,11 +132,32 @@ pub(crate) trait Driver: Database {
         None
     }
 
-    /// Runs a statement to the end of its reply.
+    /// Runs a statement to the end of its reply. A caller that drops the future does not use the session again.
+    ///
+    /// # Errors
+    /// The class tells whether the statement may have taken effect.
     fn run<'a>(
         connection: &'a mut Self::Connection,
         statement: &'a Statement,
         values: &'a Values<'a>,
         how: How<'a>,
     ) -> impl Future<Output = Result<Reply, Failure>> + Send + 'a;
+}
+
+/// What drivers for PostgreSQL share.
+pub mod postgres {
+    pub use crate::builder::Postgres;
+    pub use crate::dialect::postgres::{MARK, POSTGRES, at_login, classify, session_init};
+    pub use crate::libpq::{system_authorities, take};
+}
+
+/// What drivers for MySQL and MariaDB share.
+pub mod mysql {
+    pub use crate::builder::MySql;
+    pub use crate::dialect::mysql::{MYSQL, at_login, classify, token_in};
+}
+
+/// What drivers for SQLite share.
+pub mod sqlite {
+    pub use crate::dialect::sqlite::{SQLITE, classify};
 }

@@ -451,5 +451,5 @@ impl<B: Driver> fmt::Debug for SqlJournal<B> {
 
 #[cfg(test)]
 mod tests;
-#[cfg(all(test, feature = "postgres", feature = "mysql", feature = "sqlite"))]
+#[cfg(test)]
 pub(crate) use self::tests::listed;

@@ -286,7 +286,7 @@ pub(super) fn version_record(dialect: &Dialect, options: &Options) -> Definition
     };
     let insert = Statements::new(dialect, options).version_insert;
     let what = format!("version {JOURNAL_VERSION} of the journal");
-    let text = insert.inlined(&values, dialect.quote);
+    let text = insert.inlined(&values, dialect);
     Definition::new(Verb::Record, what, &text)
 }
 

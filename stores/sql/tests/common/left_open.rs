@@ -81,7 +81,7 @@ macro_rules! careless {
         $options::new()
             .max_connections(2)
             .after_release(move |connection, _| {
-                let begins = uses.fetch_add(1, Ordering::Relaxed).is_multiple_of(40);
+                let begins = uses.fetch_add(1, Ordering::Relaxed) % 40 == 0;
                 Box::pin(async move {
                     let texts = if begins { &BEGIN[..] } else { &["SELECT 1"] };
                     let run = async { $crate::left_open::run_all!(connection, texts.iter().copied()) };

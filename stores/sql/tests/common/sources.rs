@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use shedlock_conformance::LeftOpen;
-use shedlock_sql::{ClientSource, TokioPostgresProvider};
+use shedlock_tokio_postgres::{ClientSource, TokioPostgresProvider};
 use tokio_postgres::{Client, NoTls};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -86,8 +86,7 @@ impl LeftOpenClients {
     }
 
     fn begins(&self) -> bool {
-        let is_one_of_many =
-            |uses: &Arc<AtomicU32>| uses.fetch_add(1, Ordering::Relaxed).is_multiple_of(40);
+        let is_one_of_many = |uses: &Arc<AtomicU32>| uses.fetch_add(1, Ordering::Relaxed) % 40 == 0;
         self.is_always.load(Ordering::SeqCst) || self.uses.as_ref().is_some_and(is_one_of_many)
     }
 }

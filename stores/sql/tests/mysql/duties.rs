@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use shedlock::{Executor, Outcome};
-use shedlock_sql::MySqlProvider;
+use shedlock_sqlx::MySqlProvider;
 use sqlx::MySqlPool;
 
 use crate::common::exhausted::{jobs_that_keep, loses_at_its_deadline};

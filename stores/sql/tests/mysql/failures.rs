@@ -6,7 +6,7 @@ use shedlock_core::{
     AttemptRequest, Completion, ErrorKind, ExtendRequest, Extension, LockName, LockProvider, Owner,
     Slot,
 };
-use shedlock_sql::MySqlProvider;
+use shedlock_sqlx::MySqlProvider;
 use sqlx::Executor as _;
 
 use crate::room::{Room, free, refused, take};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use shedlock_core::{
     Attempt, ErrorKind, ForceUnlockRequest, ForcedUnlock, LockProvider as _, Slot, admin,
 };
-use shedlock_sql::MySqlProvider;
+use shedlock_sqlx::MySqlProvider;
 use sqlx::Executor as _;
 
 use crate::common::within;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use shedlock_core::{Clock as _, ErrorKind, LockProvider, LockState, Slot, SystemClock};
-use shedlock_sql::MySqlProvider;
+use shedlock_sqlx::MySqlProvider;
 use sqlx::{AssertSqlSafe, MySqlPool};
 
 use crate::room::{Room, close, free, record, refused, request, skip, take};

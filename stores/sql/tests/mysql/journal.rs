@@ -13,7 +13,7 @@ pub(crate) async fn the_journal(server: &str) {
     journal::retained(room.provider().await.journal().unwrap(), 100_000).await;
     let room = Room::migrated(server).await;
     let url = with_option(&room.url, "prepared", "false");
-    let provider = shedlock_sql::MySqlProvider::connect(&url).await.unwrap();
+    let provider = shedlock_sqlx::MySqlProvider::connect(&url).await.unwrap();
     journal::check(provider.journal().unwrap()).await;
 }
 

@@ -6,7 +6,7 @@ use shedlock_conformance::proxy::{Fault, Proxy, contains};
 use shedlock_core::{
     AttemptRequest, ErrorKind, ExtendRequest, Extension, Lease, LockProvider as _, LockState,
 };
-use shedlock_sql::MySqlProvider;
+use shedlock_sqlx::MySqlProvider;
 use sqlx::{AssertSqlSafe, Executor as _, MySql, Transaction};
 
 use crate::common::{address, with_option};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use shedlock_core::{Executor, LockConfig, LockProvider};
-use shedlock_sql::MySqlProvider;
+use shedlock_sqlx::MySqlProvider;
 use sqlx::mysql::MySqlPoolOptions;
 use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection, MySqlPool};
 use tokio::sync::Barrier;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use shedlock_core::{
     Attempt, AttemptRequest, ErrorKind, LockName, LockProvider, ManualClock, Owner,
 };
-use shedlock_sql::MySqlProvider;
+use shedlock_sqlx::MySqlProvider;
 
 use crate::room::{Room, SHEDLOCKS, free, refused, request, skip, take};
 

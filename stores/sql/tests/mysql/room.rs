@@ -6,7 +6,7 @@ use shedlock_core::{
     Attempt, AttemptRequest, Error, Lease, LockName, LockProvider, LockRecord, Owner, Skip, Unlock,
     UnlockRequest,
 };
-use shedlock_sql::MySqlProvider;
+use shedlock_sqlx::MySqlProvider;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::{AssertSqlSafe, Executor as _, MySqlPool, Row as _};
 

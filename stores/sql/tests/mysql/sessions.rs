@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use shedlock_core::{Clock as _, ErrorKind, LockProvider, SystemClock};
-use shedlock_sql::MySqlProvider;
+use shedlock_sqlx::MySqlProvider;
 use sqlx::mysql::MySqlConnectOptions;
 
 use crate::room::{HOUR, Room, close, free, record, refused, skip, take};

@@ -8,7 +8,7 @@ use shedlock_core::{
 };
 use shedlock_rig::OwnServer;
 use shedlock_rig::given::{needs_store, server_if_any};
-use shedlock_sql::MySqlProvider;
+use shedlock_sqlx::MySqlProvider;
 use sqlx::mysql::{MySqlPoolOptions, MySqlRow};
 use sqlx::{AssertSqlSafe, MySqlPool, Row as _};
 

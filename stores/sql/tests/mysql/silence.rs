@@ -1,7 +1,7 @@
 //! Servers that never reply, and sessions that are no longer usable.
 
 use shedlock_conformance::proxy::Proxy;
-use shedlock_sql::MySqlProvider;
+use shedlock_sqlx::MySqlProvider;
 
 use crate::common::silence::{TIMEOUT, every_method_returns};
 use crate::common::{address, with_option};

@@ -13,7 +13,7 @@ use shedlock_conformance::{
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_rig::OwnServer;
-use shedlock_sql::{Builder, MySqlProvider, TimeMode};
+use shedlock_sqlx::{Builder, MySqlProvider, TimeMode};
 use shedlock_torture::TortureNamespace;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::{AssertSqlSafe, MySql as Server, MySqlPool, Row as _, Transaction};
@@ -309,7 +309,11 @@ impl Base {
         Ok((pool, Arc::new(provider) as Provider))
     }
 
-    fn builder(&self, pool: MySqlPool, clock: Option<Arc<dyn Clock>>) -> Builder<Server> {
+    fn builder(
+        &self,
+        pool: MySqlPool,
+        clock: Option<Arc<dyn Clock>>,
+    ) -> Builder<shedlock_sqlx::MySql> {
         let mut builder = MySqlProvider::builder(pool).shared_session_zone(self.java_zone);
         if self.client_time {
             builder = builder.time(TimeMode::client());

@@ -7,7 +7,8 @@ use crate::room::{Room, free, migrate, name, request, skip, take};
 use shedlock_core::{Error, ErrorKind, ListRequest, LockProvider, SkipReason};
 use shedlock_rig::OwnServer;
 use shedlock_rig::given::needs_store;
-use shedlock_sql::{PostgresProvider, TokioPostgresProvider};
+use shedlock_sqlx::PostgresProvider;
+use shedlock_tokio_postgres::TokioPostgresProvider;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, PgConnection, PgPool, Row as _};
 

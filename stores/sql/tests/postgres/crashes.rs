@@ -10,7 +10,7 @@ use shedlock_core::{
 };
 use shedlock_rig::OwnServer;
 use shedlock_rig::given::needs_store;
-use shedlock_sql::PostgresProvider;
+use shedlock_sqlx::PostgresProvider;
 use sqlx::{PgPool, Row as _};
 
 /// The number of crashes. Default: 12, one for each combination of way and promise.

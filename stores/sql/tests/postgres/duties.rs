@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use shedlock::{Executor, LockConfig, Outcome};
 use shedlock_core::{ErrorKind, ExtendRequest, LockProvider, UnlockRequest};
-use shedlock_sql::PostgresProvider;
+use shedlock_sqlx::PostgresProvider;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Executor as _, PgPool};
 

@@ -9,7 +9,7 @@ use crate::room::{free, name, request, take};
 use shedlock_core::{ErrorKind, ExtendRequest, Extension, LockProvider as _};
 use shedlock_rig::PostgresServer;
 use shedlock_rig::given::needs_store;
-use shedlock_sql::PostgresProvider;
+use shedlock_sqlx::PostgresProvider;
 use tokio::net::{TcpListener, TcpStream};
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,7 +9,8 @@ use shedlock_core::{
     PruneRequest, Pruned, admin,
 };
 use shedlock_rig::wait::sleep;
-use shedlock_sql::{PostgresProvider, TokioPostgresProvider};
+use shedlock_sqlx::PostgresProvider;
+use shedlock_tokio_postgres::TokioPostgresProvider;
 use sqlx::postgres::PgPoolOptions;
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use crate::room::{Room, SHEDLOCKS, free, hold, name, refusal, request, skip, tak
 use shedlock_core::{
     Attempt, ErrorKind, ListRequest, LockProvider as _, LockState, SkipReason, Slot,
 };
-use shedlock_sql::PostgresProvider;
+use shedlock_sqlx::PostgresProvider;
 
 /// `UPDATE shedlock SET lock_until = 'infinity'` is how a DBA pauses a job.
 #[tokio::test]

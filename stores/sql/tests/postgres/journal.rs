@@ -12,7 +12,8 @@ use crate::sources::{Deadpool, over_deadpool};
 use shedlock::{Executor, JournalWriter, LockConfig, Outcome};
 use shedlock_conformance::journal;
 use shedlock_core::{ErrorKind, JobsRequest, LockProvider};
-use shedlock_sql::{PostgresProvider, TokioPostgresProvider};
+use shedlock_sqlx::PostgresProvider;
+use shedlock_tokio_postgres::TokioPostgresProvider;
 
 #[tokio::test]
 async fn the_journal_over_each_driver_and_pool() {

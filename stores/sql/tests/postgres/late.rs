@@ -7,7 +7,7 @@ use shedlock_core::{
     AttemptRequest, ErrorKind, ExtendRequest, Extension, Lease, LockProvider as _, LockState,
     PauseRequest, ResumeRequest, admin,
 };
-use shedlock_sql::PostgresProvider;
+use shedlock_sqlx::PostgresProvider;
 use sqlx::{Postgres, Transaction};
 
 use crate::common::{address, with_option};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use shedlock_conformance::support::unique;
 use shedlock_core::{ErrorKind, LockName, LockProvider};
-use shedlock_sql::{PostgresProvider, TokioPostgresProvider};
+use shedlock_sqlx::PostgresProvider;
+use shedlock_tokio_postgres::TokioPostgresProvider;
 use sqlx::{AssertSqlSafe, ConnectOptions as _};
 
 use crate::bouncer::options;

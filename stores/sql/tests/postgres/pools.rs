@@ -8,7 +8,8 @@ use bb8_postgres::bb8::{self, ManageConnection, PooledConnection};
 use shedlock_conformance::proxy::Proxy;
 use shedlock_conformance::support::assert_value_outlives_client;
 use shedlock_core::{ErrorKind, LockProvider};
-use shedlock_sql::{ClientSource, PostgresProvider, TokioPostgresProvider};
+use shedlock_sqlx::PostgresProvider;
+use shedlock_tokio_postgres::{ClientSource, TokioPostgresProvider};
 use sqlx::PgPool;
 use tokio_postgres::{Client, NoTls};
 

@@ -7,7 +7,7 @@ use shedlock_core::{
     Attempt, AttemptRequest, Error, ErrorKind, Lease, LockName, LockProvider, Owner, Skip, Unlock,
     UnlockRequest,
 };
-use shedlock_sql::PostgresProvider;
+use shedlock_sqlx::PostgresProvider;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, PgPool, Row as _};
 

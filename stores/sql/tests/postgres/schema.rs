@@ -1,7 +1,8 @@
 //! The schema as it is printed, over both client libraries.
 
 use shedlock_core::{LockProvider, MigrationStep};
-use shedlock_sql::{PostgresProvider, TokioPostgresProvider};
+use shedlock_sqlx::PostgresProvider;
+use shedlock_tokio_postgres::TokioPostgresProvider;
 use tokio_postgres::NoTls;
 
 use crate::common::server;

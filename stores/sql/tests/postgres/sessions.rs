@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::common::{unique, with_option, within};
 use crate::room::{Room, free, take};
 use shedlock_core::{AttemptRequest, ErrorKind, LockProvider as _};
-use shedlock_sql::PostgresProvider;
+use shedlock_sqlx::PostgresProvider;
 
 /// A demoted primary keeps its sessions, and the address leads to the new one.
 #[tokio::test]

@@ -1,13 +1,13 @@
 //! A server, or a PgBouncer, that accepts connections and requests, and never replies.
 
-use shedlock_conformance::proxy::{Fault, Proxy};
-use shedlock_core::ErrorKind;
-use shedlock_sql::PostgresProvider;
+use shedlock_conformance::proxy::{Fault, Proxy, Strike, contains};
+use shedlock_core::{ErrorKind, LockProvider as _};
+use shedlock_sqlx::PostgresProvider;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
 use crate::common::silence::{TIMEOUT, every_method_returns};
 use crate::common::{address, server_if_any, with_option};
-use crate::room::Room;
+use crate::room::{Room, name};
 
 /// A proxy in front of this server, and the URL through it.
 async fn through(url: &str) -> (Proxy, String) {
@@ -44,6 +44,23 @@ async fn no_call_hangs_on_a_pool() {
         .build()
         .unwrap();
     every_method_returns(&provider, &proxy).await;
+}
+
+/// What the pool sends before it lends an idle connection.
+const SYNC: &[u8] = b"S\0\0\0\x04";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_connection_of_a_pool_that_was_cut_silently_does_not_cost_the_call() {
+    let room = Room::migrated().await;
+    let (proxy, url) = through(&crate::common::server("postgres")).await;
+    let pool = PgPoolOptions::new().connect_with(url.parse().unwrap());
+    let pool = pool.await.unwrap();
+    assert_eq!(pool.num_idle(), 1);
+    let provider = PostgresProvider::builder(pool).schema(&room.schema);
+    let provider = provider.build().unwrap();
+    let cut = proxy.on_request(contains(SYNC), 1, Strike::SwallowRequest);
+    assert_eq!(provider.inspect(&name("job")).await.unwrap(), None);
+    assert!(cut.has_struck());
 }
 
 #[tokio::test(flavor = "multi_thread")]

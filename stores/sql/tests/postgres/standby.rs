@@ -7,7 +7,7 @@ use shedlock_core::{
     Clock as _, Executor, LockConfig, LockProvider as _, LockState, Outcome, Slot, SystemClock,
 };
 use shedlock_rig::OwnServer;
-use shedlock_sql::PostgresProvider;
+use shedlock_sqlx::PostgresProvider;
 use sqlx::PgPool;
 
 use crate::common::exhausted::sleep;

@@ -5,7 +5,8 @@ use crate::room::{Room, SHEDLOCKS, free, hold, migrate, name, refusal, request, 
 use shedlock_core::{
     Attempt, ErrorKind, Finding, Level, LockProvider, PauseRequest, SkipReason, admin,
 };
-use shedlock_sql::{PostgresProvider, TokioPostgresProvider};
+use shedlock_sqlx::PostgresProvider;
+use shedlock_tokio_postgres::TokioPostgresProvider;
 
 #[tokio::test]
 async fn dropped_columns_are_noticed_without_harm() {

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
 use shedlock_core::LockProvider;
-use shedlock_sql::{
-    ClientSource, MySqlProvider, PostgresProvider, SqliteProvider, TokioPostgresProvider,
-};
+use shedlock_sqlx::{MySqlProvider, PostgresProvider, SqliteProvider};
+use shedlock_tokio_postgres::{ClientSource, TokioPostgresProvider};
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};

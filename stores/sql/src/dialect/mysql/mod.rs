@@ -46,6 +46,7 @@
 //!   inside a trigger. Sessions of a pool must not use `SET timestamp`, which would mislead attempts in every log
 //!   format.
 
+mod numbers;
 mod statements;
 
 use std::time::{Duration, UNIX_EPOCH};
@@ -53,6 +54,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use shedlock_core::Finding;
 use shedlock_provider::{TlsNames, told};
 
+pub use self::numbers::{at_login, classify, token_in};
 use self::statements::SERVER_MICROS;
 use super::{Alone, Check, Dialect, Follows, JournalWords};
 use crate::identifier::Fold;
@@ -107,7 +109,8 @@ const FACTS: [(&str, &str); 5] = [
     ("v.team <> ''", GROUP),
 ];
 
-pub(crate) static MYSQL: Dialect = Dialect {
+/// MySQL's and MariaDB's statements.
+pub static MYSQL: Dialect = Dialect {
     fold: Fold::Keep,
     longest_name: 64,
     quotation_mark: '`',

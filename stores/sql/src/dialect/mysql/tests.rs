@@ -125,3 +125,9 @@ fn a_lease_ends_before_its_column_does() {
     datetimes(&mut shape);
     assert!((MYSQL.longest_lease)(&options(|_| {}), &shape) > 100 * longest);
 }
+
+#[test]
+fn literals_need_no_escaping() {
+    assert_eq!((MYSQL.quote)("it's \\"), "_utf8mb4 X'69742773205C'");
+    assert_eq!((MYSQL.quote)(""), "_utf8mb4 X''");
+}

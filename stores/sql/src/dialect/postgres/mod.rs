@@ -29,14 +29,15 @@
 //!   a write finds no record, and a `SELECT` after it says so. In the extended protocol the two always differ.
 //! - Parameters need no casts: they are sent with their types, and as literals their types are unambiguous too.
 
+mod codes;
 mod statements;
 
 use shedlock_core::Operation;
 use shedlock_provider::{HUNDRED_YEARS, TlsNames, told};
 
+pub use self::codes::{at_login, classify};
 use self::statements::TOO_LATE;
 use super::{Alone, Check, Dialect, JournalWords};
-use crate::failure::{Class, Refusal};
 use crate::identifier::Fold;
 use crate::options::Options;
 use crate::shape::{Column, Shape, TimeKind};
@@ -47,7 +48,8 @@ const WAITS_FOR_DISK: &str = ", waits for its disk";
 const FSYNC_OFF: &str = ", fsync is off";
 const UNLOGGED: &str = ", the table is unlogged";
 
-pub(crate) static POSTGRES: Dialect = Dialect {
+/// PostgreSQL's statements.
+pub static POSTGRES: Dialect = Dialect {
     fold: Fold::Lower,
     // The server truncates longer ones.
     longest_name: 63,
@@ -181,11 +183,12 @@ pub(crate) static POSTGRES: Dialect = Dialect {
 };
 
 /// The setting by which a connection recognizes a session as its own. Only its startup packet sets it.
-pub(crate) const MARK: &str = "shedlock.session";
+pub const MARK: &str = "shedlock.session";
 
 /// Sets up a session that has this mark, and returns the number and the start of its process; otherwise sets nothing and
 /// returns null.
-pub(crate) fn session_init(mark: &str) -> String {
+#[must_use]
+pub fn session_init(mark: &str) -> String {
     format!(
         "SELECT CASE WHEN current_setting('{MARK}', true) = '{mark}' THEN \
          left(set_config('enable_seqscan', 'off', false) || set_config('jit', 'off', false) || \
@@ -381,77 +384,6 @@ fn quote(text: &str) -> String {
     } else {
         format!("'{doubled}'")
     }
-}
-
-/// Classifies the server's error codes.
-pub(crate) fn classify(code: &str, message: &str, constraint: Option<&str>) -> Class {
-    match code {
-        // A connection pooler passes on few parameters, or none: PgBouncer, RDS Proxy.
-        "08P01" if message.contains("startup parameter") => Class::Startup,
-        "0A000" if message.contains("command-line options") => Class::Startup,
-        // Undefined table, column, schema; wrong type; a prepared plan that no longer fits.
-        "42P01" | "42703" | "3F000" | "42804" | "42883" | "0A000" => Class::Shape,
-        "42501" if message.contains("row-level security") => Class::Policy,
-        "42501" => Class::Privilege,
-        "25006" => Class::ReadOnly,
-        // Serialization failure, deadlock.
-        "40001" | "40P01" => Class::Contention,
-        // The time limit for a row lock, or for the statement, has passed.
-        "55P03" | "57014" => Class::Waited,
-        "53300" | "57P03" | "53400" => Class::Busy,
-        // The server shut down or closed the connection: how far the statement got is unknown.
-        "57P01" | "57P02" | "57P05" => Class::ReplyLost,
-        "22P02" if message.contains(TOO_LATE) => Class::Held,
-        "22001" => Class::TooLong,
-        "22008" => Class::OutOfRange,
-        "42P07" | "42701" | "42710" => Class::Exists,
-        // A transaction that was left open has failed.
-        "25P02" => Class::Inside,
-        // No such prepared statement, or one of this name already exists.
-        "26000" | "42P05" => Class::Prepared,
-        // Two processes that create the table at the same time collide in the catalog. The lock's own key never appears
-        // here: an insert that collides with it does nothing.
-        "23505" if constraint.is_some_and(|name| name.starts_with("pg_")) => Class::Exists,
-        code if code.starts_with("23") => Class::Constraint(constraint.map(str::to_owned)),
-        code if code.starts_with("53") => Class::Busy,
-        code if code.starts_with("08") => Class::ReplyLost,
-        // It does not know whether it committed; other interventions, system errors, internal errors.
-        "40003" => Class::Failed,
-        code if ["57", "58", "F0", "XX"]
-            .iter()
-            .any(|class| code.starts_with(class)) =>
-        {
-            Class::Failed
-        }
-        _ => Class::Other,
-    }
-}
-
-/// What an error of the server, or of a connection pooler in front of it, means while a connection is opened, if that
-/// differs from its meaning for a statement.
-pub(crate) fn at_login(code: &str, message: &str) -> Option<Class> {
-    let contains = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
-    let refusal = match code {
-        "53300" => return Some(Class::NotSent),
-        "3D000" => Refusal::Database,
-        "42501" => Refusal::Access,
-        // A rule for hosts: any of user, database and TLS may be what it rejects. The second text is PgBouncer's.
-        "28000" | "08P01" if contains(&["pg_hba.conf", "login rejected"]) => Refusal::Other,
-        "28000" | "28P01" if contains(&["client certificate"]) => Refusal::Certificate,
-        "28000" | "28P01" => Refusal::Login,
-        // PgBouncer has this code for all its errors, and for those of the server that it passes on while it logs in.
-        "08P01" if contains(&["no more connections", "query_wait_timeout"]) => {
-            return Some(Class::NotSent);
-        }
-        "08P01" if contains(&["no such database"]) => Refusal::Database,
-        "08P01" if contains(&["\" does not exist"]) && contains(&["database \""]) => {
-            Refusal::Database
-        }
-        "08P01" if contains(&["\" does not exist"]) && contains(&["role \""]) => Refusal::Login,
-        "08P01" if contains(&["authentication failed", "no such user"]) => Refusal::Login,
-        _ => return None,
-    };
-    Some(Class::Refused(refusal))
 }
 
 #[cfg(test)]

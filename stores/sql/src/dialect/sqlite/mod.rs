@@ -47,7 +47,7 @@ const UNLIMITED: TextColumn = TextColumn {
 };
 
 /// SQLite's statements.
-pub(crate) static SQLITE: Dialect = Dialect {
+pub static SQLITE: Dialect = Dialect {
     fold: Fold::Keep,
     longest_name: 255,
     // Not the double quote: SQLite treats a double-quoted name that matches no column as a text, so a renamed column
@@ -319,6 +319,43 @@ fn pieces(options: &Options, shape: &Shape, _: Step, pieces: &mut Pieces) {
         claimable_once = "coalesce({slot} < :slot, 1) AND {is_not_skipped}";
         true = "1";
         claimable_open = "coalesce({open_slot_is_free}, 0)";
+    }
+}
+
+/// The error of a `BEGIN` in a transaction.
+const INSIDE: &str = "cannot start a transaction within a transaction";
+
+/// The error with which an attempt stops between its two statements.
+const HELD: &str = "integer overflow";
+
+/// Classifies SQLite's codes; bytes above the lowest one, which only add details, are ignored.
+#[must_use]
+pub fn classify(code: i32, message: &str) -> Class {
+    // SQLite has one code for everything that is wrong with a statement. Its texts have not changed in twenty years.
+    let is_about_shape = message.starts_with("no such table")
+        || message.contains("no such column")
+        || message.starts_with("table ") && message.contains(" has no column named ");
+    let is_about_existing =
+        message.contains(" already exists") || message.starts_with("duplicate column name");
+    match code & 0xff {
+        // Anything that is wrong with a statement.
+        1 if message == HELD => Class::Held,
+        1 if message == INSIDE => Class::Inside,
+        1 if is_about_shape => Class::Shape,
+        1 if is_about_existing => Class::Exists,
+        // Busy, locked, out of memory.
+        5..=7 => Class::Busy,
+        13 => Class::Full,
+        8 => Class::ReadOnly,
+        // No permission, cannot be opened, not authorized.
+        3 | 14 | 23 => Class::Privilege,
+        // How much of a write was done when the disk failed is unknown.
+        10 => Class::ReplyLost,
+        17 => Class::Shape,
+        18 => Class::TooLong,
+        19 => Class::Constraint(None),
+        26 => Class::NotADatabase,
+        _ => Class::Other,
     }
 }
 

@@ -301,5 +301,5 @@ impl<B: Driver> fmt::Debug for Connections<B> {
     }
 }
 
-#[cfg(all(test, feature = "postgres"))]
+#[cfg(test)]
 mod tests;

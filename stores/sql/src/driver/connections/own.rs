@@ -46,7 +46,12 @@ impl<B: Driver> OwnConnections<B> {
         let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
         let is_ready =
             |(since, _): &mut (Moment, _)| wanted == Wanted::Any && self.is_fresh(*since);
-        let (_, opened) = self.lock().pop_if(is_ready)?;
+        let mut parked = self.lock();
+        if !parked.last_mut().is_some_and(is_ready) {
+            return None;
+        }
+        let (_, opened) = parked.pop()?;
+        drop(parked);
         Some(self.held(opened, permit, false))
     }
 

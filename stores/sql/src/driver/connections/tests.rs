@@ -6,14 +6,14 @@ use std::time::SystemTime;
 use shedlock_conformance::proxy::{Proxy, Strike, contains};
 use shedlock_conformance::support::address;
 use shedlock_core::{BoxFuture, Clock, Moment, SystemClock};
-use sqlx::Postgres;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use tokio_postgres::Config;
 
 use super::*;
 use crate::failure::Class;
 use crate::options::Settings;
+use crate::session::{Connect, TokioPostgres};
 use crate::statement::{Cell, Field};
-use crate::url::{Address, Remote};
+use crate::url::{Address, Remote as _};
 
 /// The machine's clock, advanced by this many seconds.
 #[derive(Clone, Debug, Default)]
@@ -42,8 +42,7 @@ impl Clock for Ahead {
 
 struct Line {
     proxy: Proxy,
-    connections: Connections<Postgres>,
-    options: PgConnectOptions,
+    connections: Connections<TokioPostgres>,
     clock: Ahead,
 }
 
@@ -52,25 +51,25 @@ impl Line {
     async fn new() -> Option<Self> {
         let url = std::env::var("SHEDLOCK_TEST_POSTGRES_URL").ok()?;
         let proxy = Proxy::start(address(&url, 5432)?).await.ok()?;
-        let options: PgConnectOptions = url.parse().expect("the server's URL can be read");
-        let options = options
-            .host(&proxy.addr().ip().to_string())
-            .port(proxy.addr().port());
+        let mut connect = connect(&url);
+        let (host, port) = (proxy.addr().ip().to_string(), proxy.addr().port());
+        let mut config = Config::new();
+        let (given, was) = (&mut config, &connect.config);
+        given.host(host).port(port);
+        was.get_user().map(|user| given.user(user));
+        was.get_password().map(|password| given.password(password));
+        was.get_dbname().map(|database| given.dbname(database));
+        connect.config = config;
         let clock = Ahead::default();
-        let connections = Connections::own(options.clone(), 4, TEN, &told(&clock));
+        let connections = Connections::own(connect, 4, TEN, &told(&clock));
         Some(Self {
             proxy,
             connections,
-            options,
             clock,
         })
     }
 
-    fn told(&self) -> Options {
-        told(&self.clock)
-    }
-
-    async fn acquire(&self) -> InUse<Postgres> {
+    async fn acquire(&self) -> InUse<TokioPostgres> {
         let deadline = deadline(&self.clock);
         let acquired = self.connections.acquire(Wanted::Any, &deadline).await;
         acquired.expect("the server answers new connections")
@@ -90,7 +89,9 @@ fn told(clock: &Ahead) -> Options {
         clock: Arc::new(clock.clone()),
         ..Settings::default()
     };
-    Postgres::DIALECT.options(settings).expect("valid settings")
+    TokioPostgres::DIALECT
+        .options(settings)
+        .expect("valid settings")
 }
 
 fn deadline(clock: &(impl Clock + Clone)) -> Deadline {
@@ -101,7 +102,7 @@ fn deadline(clock: &(impl Clock + Clone)) -> Deadline {
 const TEN: Duration = Duration::from_secs(10);
 
 /// What `ping` sends.
-const SYNC: &[u8] = b"S\0\0\0\x04";
+const PING: &[u8] = b"Q\0\0\0\x05\0";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_connection_that_was_cut_silently_costs_a_moment_and_not_the_call() {
@@ -111,29 +112,9 @@ async fn an_idle_connection_that_was_cut_silently_costs_a_moment_and_not_the_cal
     line.idle_for(60).await;
     let cut = line
         .proxy
-        .on_request(contains(SYNC), 1, Strike::SwallowRequest);
+        .on_request(contains(PING), 1, Strike::SwallowRequest);
     assert!(line.acquire().await.is_new());
     assert!(cut.has_struck());
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_idle_connection_of_a_pool_that_was_cut_silently_does_not_cost_the_call() {
-    let Some(line) = Line::new().await else {
-        return;
-    };
-    let pool = PgPoolOptions::new().connect_with(line.options.clone());
-    let pool = pool.await.expect("the server answers");
-    assert_eq!(pool.num_idle(), 1);
-    let cut = line
-        .proxy
-        .on_request(contains(SYNC), 1, Strike::SwallowRequest);
-    let deadline = deadline(&line.clock);
-    let connections = Connections::<Postgres>::pool(pool, &line.told());
-    let broken = connections.acquire(Wanted::Any, &deadline).await;
-    let class = broken.err().map(|failure| failure.class);
-    assert!(matches!(class, Some(Class::Broken { .. })) && cut.has_struck());
-    let acquired = connections.acquire(Wanted::Any, &deadline).await;
-    assert!(acquired.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -155,7 +136,7 @@ async fn a_connection_that_was_idle_for_minutes_is_not_used_again() {
 }
 
 /// Runs a statement that may be prepared, on the next connection, and returns how many its session then keeps.
-async fn kept<B: Driver>(connections: &Connections<B>) -> i64 {
+async fn kept(connections: &Connections<TokioPostgres>) -> i64 {
     let clock = SystemClock;
     let deadline = deadline(&clock);
     let acquired = connections.acquire(Wanted::Any, &deadline).await;
@@ -180,20 +161,26 @@ fn prepared() -> Statement {
     statement
 }
 
+/// How the server of this URL is reached.
+fn connect(url: &str) -> Connect {
+    let mut address = Address::parse(url).expect("the server's URL can be read");
+    TokioPostgres::read(&mut address).expect("the server's URL can be read")
+}
+
 /// Our own connections, one at most.
-fn own<B: Remote>(variable: &str, prepared: Option<bool>) -> Option<Connections<B>> {
+fn own(variable: &str, prepared: Option<bool>) -> Option<Connections<TokioPostgres>> {
     let url = std::env::var(variable).ok()?;
-    let mut address = Address::parse(&url).expect("the server's URL can be read");
-    let options = B::read(&mut address).expect("the server's URL can be read");
     let settings = Settings {
         prepared,
         ..Settings::default()
     };
-    let told = B::DIALECT.options(settings).expect("valid settings");
-    Some(Connections::own(options, 1, TEN, &told))
+    let told = TokioPostgres::DIALECT.options(settings);
+    let told = told.expect("valid settings");
+    Some(Connections::own(connect(&url), 1, TEN, &told))
 }
 
-async fn statements_are_kept<B: Remote>() {
+#[tokio::test]
+async fn statements_are_kept_in_sessions_that_are_ours() {
     const DIRECT: &str = "SHEDLOCK_TEST_POSTGRES_URL";
     const BOUNCER: &str = "SHEDLOCK_TEST_PGBOUNCER_URL";
     for (variable, prepared, expected) in [
@@ -203,7 +190,7 @@ async fn statements_are_kept<B: Remote>() {
         (BOUNCER, None, 0),
     ] {
         // The run is limited to other stores, or xtask has reported that there is no PgBouncer.
-        if let Some(connections) = own::<B>(variable, prepared) {
+        if let Some(connections) = own(variable, prepared) {
             // The second connection needs no mark.
             for connections in [&connections, &connections.second()] {
                 let kept = kept(connections).await;
@@ -213,17 +200,10 @@ async fn statements_are_kept<B: Remote>() {
     }
 }
 
-#[tokio::test]
-async fn statements_are_kept_in_sessions_that_are_ours() {
-    statements_are_kept::<Postgres>().await;
-    #[cfg(feature = "tokio-postgres")]
-    statements_are_kept::<crate::TokioPostgres>().await;
-}
-
 /// A pooler that passes the mark on is not recognized by it.
 #[tokio::test]
 async fn a_session_that_loses_a_statement_is_the_last_one_that_keeps_any() {
-    let Some(connections) = own::<Postgres>("SHEDLOCK_TEST_POSTGRES_URL", None) else {
+    let Some(connections) = own("SHEDLOCK_TEST_POSTGRES_URL", None) else {
         return;
     };
     assert_eq!(kept(&connections).await, 1);

@@ -10,11 +10,7 @@ use shedlock_provider::untrusted;
 use sqlx::Error;
 use sqlx::error::DatabaseError;
 
-use crate::failure::{Class, Failure, Refusal};
-
-impl<D: sqlx::Database + Sync> super::Database for D {
-    type Pool = sqlx::Pool<D>;
-}
+use shedlock_sql::driver::{Class, Failure, Refusal};
 
 type Classify = fn(&dyn DatabaseError) -> Class;
 
@@ -41,11 +37,6 @@ pub(crate) fn connecting(error: Error, classify: Classify, at_login: AtLogin) ->
         Error::PoolClosed => Failure::new(Class::Closed, error),
         _ => Failure::new(Class::NotSent, error),
     }
-}
-
-pub(super) fn said(failure: &(dyn std::error::Error + 'static)) -> Option<String> {
-    let error = failure.downcast_ref::<Error>()?.as_database_error()?;
-    Some(error.message().to_owned())
 }
 
 /// An IPv6 address without the brackets that it has in a URL. sqlx leaves them, and then finds no such host.
@@ -95,13 +86,21 @@ pub(crate) fn running(error: Error, classify: Classify) -> Failure {
         // I/O, protocol, a crashed worker: how far the statement got is unknown.
         _ => Class::ReplyLost,
     };
-    Failure::new(class, error)
+    let said = error
+        .as_database_error()
+        .map(|error| error.message().to_owned());
+    let failure = Failure::new(class, error);
+    match said {
+        Some(said) => failure.said(said),
+        None => failure,
+    }
 }
 
-/// The methods of [`Driver`](super::Driver) that are alike for all of sqlx's databases. It is a macro because sqlx's
+/// The methods of [`Driver`](shedlock_sql::driver::Driver) that are alike for all of sqlx's databases. It is a macro because sqlx's
 /// own trait bounds do not carry over to generic code. `$last_insert_id` returns the reply's last insert ID.
 macro_rules! execution {
     ($database:ty, $last_insert_id:expr) => {
+        type Pool = sqlx::Pool<$database>;
         type Connection = <$database as sqlx::Database>::Connection;
         type Options = <Self::Connection as sqlx::Connection>::Options;
         type Pooled = sqlx::pool::PoolConnection<$database>;
@@ -112,9 +111,9 @@ macro_rules! execution {
 
         async fn connect(
             options: &Self::Options,
-        ) -> Result<Self::Connection, $crate::failure::Failure> {
+        ) -> Result<Self::Connection, shedlock_sql::driver::Failure> {
             let connected = sqlx::ConnectOptions::connect(options).await;
-            connected.map_err(|error| $crate::driver::sqlx::connecting(error, classify, at_login))
+            connected.map_err(|error| $crate::execution::connecting(error, classify, at_login))
         }
 
         async fn ping(connection: &mut Self::Connection) -> bool {
@@ -126,9 +125,9 @@ macro_rules! execution {
             let _ = sqlx::Connection::close(connection).await;
         }
 
-        async fn acquire(pool: &Self::Pool) -> Result<Self::Pooled, $crate::failure::Failure> {
+        async fn acquire(pool: &Self::Pool) -> Result<Self::Pooled, shedlock_sql::driver::Failure> {
             let acquired = pool.acquire().await;
-            acquired.map_err(|error| $crate::driver::sqlx::connecting(error, classify, at_login))
+            acquired.map_err(|error| $crate::execution::connecting(error, classify, at_login))
         }
 
         fn discard(pooled: &mut Self::Pooled) {
@@ -148,40 +147,40 @@ macro_rules! execution {
             let idle = u32::try_from(pool.num_idle()).unwrap_or(u32::MAX);
             let lent = pool.size().saturating_sub(idle);
             let most = pool.options().get_max_connections();
-            (!Self::DIALECT.has_one_writer).then(|| most.saturating_sub(lent))
+            (!Self::DIALECT.has_one_writer()).then(|| most.saturating_sub(lent))
         }
 
         async fn run<'a>(
             connection: &'a mut Self::Connection,
-            statement: &'a $crate::statement::Statement,
-            values: &'a $crate::statement::Values<'a>,
-            how: $crate::driver::How<'a>,
-        ) -> Result<$crate::statement::Reply, $crate::failure::Failure> {
+            statement: &'a shedlock_sql::driver::Statement,
+            values: &'a shedlock_sql::driver::Values<'a>,
+            how: shedlock_sql::driver::How<'a>,
+        ) -> Result<shedlock_sql::driver::Reply, shedlock_sql::driver::Failure> {
             use futures_util::TryStreamExt as _;
             use sqlx::{Executor as _, Row as _};
-            let mut reply = $crate::statement::Reply::default();
+            let mut reply = shedlock_sql::driver::Reply::default();
             let (is_prepared, before, after) = match how {
-                $crate::driver::How::Prepared => (true, "", ""),
-                $crate::driver::How::Plain => (false, "", ""),
-                $crate::driver::How::Alone(proof) => (false, proof.before, &*proof.after),
+                shedlock_sql::driver::How::Prepared => (true, "", ""),
+                shedlock_sql::driver::How::Plain => (false, "", ""),
+                shedlock_sql::driver::How::Alone(proof) => (false, proof.before(), proof.after()),
             };
             let results = if is_prepared {
-                let mut query =
-                    sqlx::query(sqlx::AssertSqlSafe(std::sync::Arc::clone(&statement.text)));
+                let mut query = sqlx::query(sqlx::AssertSqlSafe(std::sync::Arc::clone(
+                    statement.shared_text(),
+                )));
                 for value in statement.bound(values) {
                     query = match value {
-                        $crate::statement::Value::Text(text) => query.bind(text),
-                        $crate::statement::Value::Integer(integer) => query.bind(integer),
+                        shedlock_sql::driver::Value::Text(text) => query.bind(text),
+                        shedlock_sql::driver::Value::Integer(integer) => query.bind(integer),
                     };
                 }
                 connection.fetch_many(query)
             } else {
-                let text = statement.inlined(values, Self::DIALECT.quote);
+                let text = statement.inlined(values, Self::DIALECT);
                 let text = format!("{before}{text}{after}");
                 sqlx::raw_sql(sqlx::AssertSqlSafe(text)).fetch_many(connection)
             };
-            let mut results =
-                results.map_err(|error| $crate::driver::sqlx::running(error, classify));
+            let mut results = results.map_err(|error| $crate::execution::running(error, classify));
             let mut replies = Vec::new();
             let mut rows = Vec::new();
             while let Some(result) = results.try_next().await? {
@@ -193,7 +192,7 @@ macro_rules! execution {
             if !after.is_empty() {
                 let proof = replies.pop().and_then(|(rows, _)| rows.into_iter().next());
                 let said: Option<String> = proof.and_then(|row| row.try_get(0).ok());
-                $crate::driver::is_proved(said.as_deref())?;
+                shedlock_sql::driver::check_proof(said.as_deref())?;
             }
             for (rows, done) in replies {
                 // If a text contains several statements, the last one counts. For each statement that only reads,
@@ -202,7 +201,7 @@ macro_rules! execution {
                 reply.last_insert_id = $last_insert_id(&done);
                 for row in rows {
                     let text = |index| row.try_get(index);
-                    reply.add(statement.fields, text, |index| row.try_get(index));
+                    reply.add(statement, text, |index| row.try_get(index));
                 }
             }
             Ok(reply)
@@ -214,11 +213,11 @@ pub(crate) use execution;
 
 #[cfg(all(test, feature = "postgres", feature = "mysql"))]
 mod tests {
+    use shedlock_sql::driver::Driver as _;
     use sqlx::mysql::MySqlConnectOptions;
     use sqlx::postgres::PgConnectOptions;
-    use sqlx::{MySql, Postgres};
 
-    use crate::driver::Driver as _;
+    use crate::{MySql, Postgres};
 
     fn postgres(url: &str) -> Option<String> {
         let options: PgConnectOptions = url.parse().expect("a URL");

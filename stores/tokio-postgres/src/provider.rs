@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use shedlock_provider::{Result, StoreProvider, TlsFiles, client_config, invalid, read_file};
+use shedlock_sql::SqlStore;
+use shedlock_sql::driver::postgres::{system_authorities, take};
+use shedlock_sql::driver::{Address, Remote, refused_option};
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::call::SqlStore;
-use crate::driver::tokio_postgres::{Connect, TokioPostgres};
-use crate::libpq;
-use crate::url::{Address, Remote, refused_by_driver, set};
+use crate::session::{Connect, TokioPostgres};
 
 /// Stores locks in a table of PostgreSQL through tokio-postgres. Statements, guarantees and tables are those of the
 /// provider over sqlx, without the dependency on sqlx.
@@ -29,8 +29,7 @@ pub type TokioPostgresProvider = StoreProvider<SqlStore<TokioPostgres>>;
 
 impl Remote for TokioPostgres {
     fn read(address: &mut Address) -> Result<Connect> {
-        let durable = address.options.flag("durable_unlock")?;
-        set(&mut address.settings.durable_unlock, durable);
+        address.take_durable_unlock()?;
         let options = &mut address.options;
         let modes = [
             ("disable", SslMode::Disable),
@@ -40,7 +39,7 @@ impl Remote for TokioPostgres {
             ("verify-full", SslMode::Require),
         ];
         // Without a file, these are the authorities that the driver trusts.
-        let is_verified = libpq::system_authorities(options)?;
+        let is_verified = system_authorities(options)?;
         let file = |name, path: Option<String>| path.map(|path| read_file(name, &path)).transpose();
         let mode = match options.choice("sslmode", &modes)? {
             None if is_verified => Some(SslMode::Require),
@@ -58,7 +57,7 @@ impl Remote for TokioPostgres {
                 ));
             }
         };
-        let program = libpq::take(&mut address.options, DRIVER_OPTIONS)?;
+        let program = take(&mut address.options, DRIVER_OPTIONS)?;
         let url = address.for_driver(DRIVER_OPTIONS)?;
         // The driver would treat any other text as a list of settings.
         if !["postgres", "postgresql"].contains(&url.scheme()) {
@@ -67,7 +66,7 @@ impl Remote for TokioPostgres {
         }
         let config = url.as_str().parse::<Config>();
         let mut config = config
-            .map_err(|error| refused_by_driver(error, "sslmode", "disable, prefer or require"))?;
+            .map_err(|error| refused_option(error, "sslmode", "disable, prefer or require"))?;
         config
             .ssl_mode(mode.unwrap_or(SslMode::Prefer))
             .connect_timeout(address.connect_timeout.max(Duration::from_millis(1)));
@@ -80,8 +79,6 @@ impl Remote for TokioPostgres {
         Ok(Connect { config, tls })
     }
 }
-
-impl crate::url::Postgres for TokioPostgres {}
 
 /// The options that tokio-postgres reads from a URL.
 const DRIVER_OPTIONS: &str = "user password passfile dbname options application_name sslnegotiation host hostaddr port \

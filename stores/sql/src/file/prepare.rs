@@ -1,41 +1,33 @@
 //! The file: created if it is missing, refused if it is unsuitable.
 
-use std::error::Error as StdError;
 use std::fs;
 use std::io;
-use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock_core::{Clock, Error, ErrorKind, Operation};
 use shedlock_provider::{Result, configuration, internal};
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{ConnectOptions as _, Connection as _};
 
-use super::{FULL, Place, filesystem, primary_code};
-
-/// The primary code for a file that is not a database.
-const NOT_A_DATABASE: i32 = 26;
+use super::{Embedded, File, filesystem};
+use crate::driver::How;
+use crate::failure::{Class, Failure};
+use crate::statement::{Field, Reply, Statement, Values};
 
 /// Creates the file and its directory if they are missing, and checks that they are suitable. Returns true if it created
 /// the file.
 ///
 /// # Errors
 /// `Configuration` whose message contains the path.
-pub(super) async fn prepare(
-    place: Place,
-    connect: &SqliteConnectOptions,
-    clock: &Arc<dyn Clock>,
-) -> Result<bool> {
-    let create = place.create;
+pub(super) async fn prepare<B: Embedded>(file: File, clock: &Arc<dyn Clock>) -> Result<bool> {
+    let (create, options) = (file.create, B::options(&file));
     // File systems block, sometimes for long.
-    let made = tokio::task::spawn_blocking(move || make(&place)).await;
+    let made = tokio::task::spawn_blocking(move || make(&file)).await;
     let made =
         made.map_err(|error| internal("cannot check the database file").with_source(error))?;
     let made = made?;
     if made.is_empty && create {
-        write_ahead(connect, clock).await?;
+        write_ahead::<B>(&options, clock).await?;
     }
     Ok(made.is_created)
 }
@@ -47,14 +39,14 @@ struct Made {
     is_empty: bool,
 }
 
-fn make(place: &Place) -> Result<Made> {
-    let path = &place.path;
+fn make(file: &File) -> Result<Made> {
+    let path = &file.path;
     let directory = match path.parent() {
         Some(directory) if !directory.as_os_str().is_empty() => directory,
         _ => Path::new("."),
     };
     if !directory.exists() {
-        if !place.create {
+        if !file.create {
             return Err(missing(path));
         }
         let mut builder = fs::DirBuilder::new();
@@ -64,7 +56,7 @@ fn make(place: &Place) -> Result<Made> {
         let made = builder.create(directory);
         made.map_err(|error| uncreatable(directory, error))?;
     }
-    if let Some(name) = filesystem::network(directory).filter(|_| !place.allow_network_fs) {
+    if let Some(name) = filesystem::network(directory).filter(|_| !file.allow_network_fs) {
         let why = format!(
             "it is on {name}, a network file system, where SQLite's locking is unreliable: two \
              holders of one lock are possible"
@@ -77,9 +69,9 @@ fn make(place: &Place) -> Result<Made> {
         return Err(refused(path, "it is a directory").advise("name a file in it"));
     }
     let unopenable = |error| unopenable(path, error);
-    let is_created = place.create && create(path).map_err(unopenable)?;
+    let is_created = file.create && create(path).map_err(unopenable)?;
     let found = fs::metadata(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound if !place.create => missing(path),
+        io::ErrorKind::NotFound if !file.create => missing(path),
         _ => unopenable(error),
     })?;
     #[cfg(unix)]
@@ -125,39 +117,32 @@ fn create(path: &Path) -> io::Result<bool> {
     Ok(is_new)
 }
 
-/// The error of the first call, or a refusal of the file if SQLite reports that it is not a database.
-pub(super) fn explained(error: Error, path: &Path) -> Error {
-    let is_other = |cause: &(dyn StdError + 'static)| match cause.downcast_ref() {
-        Some(sqlx::Error::Database(found)) => primary_code(&**found) == NOT_A_DATABASE,
-        _ => false,
-    };
-    let mut causes = iter::successors(error.source(), |cause: &&(dyn StdError + 'static)| {
-        (*cause).source()
-    });
-    if causes.any(is_other) {
-        return refused(path, "it is not a SQLite database")
-            .advise("name another file in the store's URL");
-    }
-    error
+/// The refusal of a file that SQLite does not recognize.
+pub(super) fn is_no_database(path: &Path) -> Error {
+    refused(path, "it is not a SQLite database").advise("name another file in the store's URL")
 }
 
 /// Puts a new file into WAL mode, which is stored in the file. SQLite does not wait for other
 /// processes here, so this function does.
-async fn write_ahead(connect: &SqliteConnectOptions, clock: &Arc<dyn Clock>) -> Result<()> {
+async fn write_ahead<B: Embedded>(options: &B::Options, clock: &Arc<dyn Clock>) -> Result<()> {
     const TRIES: usize = 200;
-    let mut connection = connect.connect().await.map_err(not_a_database)?;
+    let mut connection = B::connect(options).await.map_err(unusable)?;
+    let mut pragma = Statement::plain("PRAGMA journal_mode = WAL");
+    pragma.fields = &[Field::Name];
+    let is_on = |reply: &Reply| {
+        let mode = reply.row().and_then(|row| row.name.as_deref());
+        mode.is_some_and(|mode| mode.eq_ignore_ascii_case("wal"))
+    };
     for _ in 0..TRIES {
-        let mode = sqlx::query_scalar::<_, String>("PRAGMA journal_mode = WAL");
-        match mode.fetch_one(&mut connection).await {
-            Ok(mode) if mode.eq_ignore_ascii_case("wal") => {
-                // A connection that is not closed cleanly does no harm.
-                let _ = connection.close().await;
+        match B::run(&mut connection, &pragma, &Values::default(), How::Plain).await {
+            Ok(reply) if is_on(&reply) => {
+                B::close(connection).await;
                 return Ok(());
             }
             // Busy, reported as an error or not: another process has just created the same file.
             Ok(_) => {}
-            Err(sqlx::Error::Database(error)) if matches!(primary_code(&*error), 5 | 6) => {}
-            Err(error) => return Err(not_a_database(error)),
+            Err(failure) if failure.class == Class::Busy => {}
+            Err(failure) => return Err(unusable(failure)),
         }
         let soon = clock.now() + Duration::from_millis(10);
         clock.sleep_until(soon).await;
@@ -169,16 +154,16 @@ async fn write_ahead(connect: &SqliteConnectOptions, clock: &Arc<dyn Clock>) -> 
     Ok(())
 }
 
-fn not_a_database(error: sqlx::Error) -> Error {
-    if matches!(&error, sqlx::Error::Database(error) if primary_code(&**error) == FULL) {
-        let what = "cannot create the database: the disk of the file is full";
-        return Error::new(ErrorKind::Unavailable, what)
-            .advise("free space on it")
-            .with_source(error);
-    }
-    configuration("cannot use the file as a SQLite database")
-        .advise("check the file, or set another one")
-        .with_source(error)
+fn unusable(failure: Failure) -> Error {
+    let error = match failure.class {
+        Class::Full => {
+            let what = "cannot create the database: the disk of the file is full";
+            Error::new(ErrorKind::Unavailable, what).advise("free space on it")
+        }
+        _ => configuration("cannot use the file as a SQLite database")
+            .advise("check the file, or set another one"),
+    };
+    error.with_source(failure.source)
 }
 
 const SAME_FILE: &str =

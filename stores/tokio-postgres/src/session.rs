@@ -1,152 +1,40 @@
 //! tokio-postgres: PostgreSQL without sqlx.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{TryStreamExt as _, pin_mut};
-use shedlock_core::{BoxFuture, SystemClock, within};
+use shedlock_core::{SystemClock, within};
 use shedlock_provider::untrusted;
+use shedlock_sql::driver::postgres::{self, POSTGRES};
+use shedlock_sql::driver::{
+    BoxError, Class, Dialect, Driver, Failure, How, Proof, Refusal, Reply, Server, Statement,
+    Value, Values, check_proof,
+};
+use shedlock_support::causes;
 use tokio::task::JoinHandle;
 use tokio_postgres::error::DbError;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, SimpleQueryMessage, Statement as Prepared, config::SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::{Database, Driver, How, is_proved};
-use crate::dialect::postgres::{self, POSTGRES};
-use crate::dialect::{Dialect, Proof};
-use crate::failure::{BoxError, Class, Failure, Refusal};
-use crate::statement::{Reply, Statement, Value, Values};
+use crate::source::{Clients, Lent};
 
 /// PostgreSQL over tokio-postgres.
 #[derive(Debug)]
 pub enum TokioPostgres {}
 
-/// A source of tokio-postgres clients: your application's pool, or a client that it shares.
-///
-/// A client may be inside a transaction. The call then does nothing, [discards](Self::discard) the client and asks for
-/// another one, three times at most. While a client that you share is in a transaction of yours, calls fail as
-/// `Configuration`; they do not end that transaction unless `discard` does.
-///
-/// ```
-/// use shedlock::TokioPostgresProvider;
-/// use shedlock::sql::ClientSource;
-/// use tokio_postgres::Client;
-///
-/// #[derive(Debug)]
-/// struct Deadpool(deadpool_postgres::Pool);
-///
-/// impl ClientSource for Deadpool {
-///     type Lent = deadpool_postgres::Object;
-///
-///     async fn lend(&self) -> Result<Self::Lent, Box<dyn std::error::Error + Send + Sync>> {
-///         Ok(self.0.get().await?)
-///     }
-///
-///     fn client(lent: &Self::Lent) -> &Client {
-///         lent
-///     }
-///
-///     fn is_closed(&self) -> bool {
-///         self.0.is_closed()
-///     }
-///
-///     /// Takes the client out of the pool, so that its session ends here.
-///     fn discard(lent: Self::Lent) {
-///         drop(deadpool_postgres::Object::take(lent));
-///     }
-/// }
-///
-/// # fn example(pool: deadpool_postgres::Pool) -> Result<(), shedlock::Error> {
-/// let provider = TokioPostgresProvider::builder(Deadpool(pool)).build()?;
-/// # drop(provider);
-/// # Ok(()) }
-/// ```
-pub trait ClientSource: fmt::Debug + Send + Sync + 'static {
-    /// A client for one statement. It goes back when it is dropped.
-    type Lent: Send + Sync + 'static;
-
-    /// Lends a client. Statements run outside of any transaction of yours.
-    fn lend(&self) -> impl Future<Output = Result<Self::Lent, BoxError>> + Send;
-
-    /// Whether no client will ever be lent again, because the pool is closed. A call that fails then is not retried. By
-    /// default, false.
-    fn is_closed(&self) -> bool {
-        false
-    }
-
-    /// Returns the client itself.
-    fn client(lent: &Self::Lent) -> &Client;
-
-    /// Ends a session that may be broken, or whose last reply was not read. It must not be lent again.
-    fn discard(lent: Self::Lent);
-}
-
-/// A [`ClientSource`] of any type.
-#[derive(Clone)]
-pub struct Clients(Arc<dyn Lends>);
-
-trait Lends: fmt::Debug + Send + Sync {
-    fn lend(&self) -> BoxFuture<'_, Result<Box<dyn Lent>, BoxError>>;
-
-    fn is_closed(&self) -> bool;
-}
-
-trait Lent: Send + Sync {
-    fn client(&self) -> &Client;
-
-    fn discard(self: Box<Self>);
-}
-
-struct Of<S: ClientSource>(S::Lent);
-
-impl<S: ClientSource> Lent for Of<S> {
-    fn client(&self) -> &Client {
-        S::client(&self.0)
-    }
-
-    fn discard(self: Box<Self>) {
-        S::discard(self.0);
-    }
-}
-
-impl<S: ClientSource> Lends for S {
-    fn lend(&self) -> BoxFuture<'_, Result<Box<dyn Lent>, BoxError>> {
-        Box::pin(async move {
-            let lent = ClientSource::lend(self).await?;
-            Ok(Box::new(Of::<S>(lent)) as Box<dyn Lent>)
-        })
-    }
-
-    fn is_closed(&self) -> bool {
-        ClientSource::is_closed(self)
-    }
-}
-
-impl<S: ClientSource> From<S> for Clients {
-    fn from(source: S) -> Self {
-        Self(Arc::new(source))
-    }
-}
-
-impl fmt::Debug for Clients {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
 /// How our own sessions are opened.
 #[derive(Clone)]
-pub(crate) struct Connect {
+pub struct Connect {
     pub(crate) config: Config,
     pub(crate) tls: MakeRustlsConnect,
 }
 
 /// A session, with its prepared statements if it is our own.
-pub(crate) struct Session {
+pub struct Session {
     kind: Kind,
     prepared: HashMap<Arc<str>, Prepared>,
 }
@@ -211,16 +99,16 @@ impl Session {
         statement: &Statement,
         values: &[Value<'_>],
     ) -> Result<Prepared, BoxError> {
-        if let Some(prepared) = self.prepared.get(statement.text()) {
+        if let Some(prepared) = self.prepared.get(&**statement.shared_text()) {
             return Ok(prepared.clone());
         }
         let types: Vec<Type> = values.iter().map(type_of).collect();
         let prepared = self
             .client()
-            .prepare_typed(statement.text(), &types)
+            .prepare_typed(statement.shared_text(), &types)
             .await?;
         self.prepared
-            .insert(Arc::clone(&statement.text), prepared.clone());
+            .insert(Arc::clone(statement.shared_text()), prepared.clone());
         Ok(prepared)
     }
 
@@ -240,14 +128,14 @@ impl Session {
             let parameters = values
                 .iter()
                 .map(|value| (parameter(value), type_of(value)));
-            let text = statement.text();
+            let text = &**statement.shared_text();
             self.client().query_typed_raw(text, parameters).await?
         };
         pin_mut!(rows);
         let mut reply = Reply::default();
         while let Some(row) = rows.try_next().await? {
             let text = |index| row.try_get(index);
-            reply.add(statement.fields, text, |index| row.try_get(index));
+            reply.add(statement, text, |index| row.try_get(index));
         }
         reply.affected = rows.rows_affected().unwrap_or_default();
         Ok(reply)
@@ -260,8 +148,8 @@ impl Session {
         values: &Values<'_>,
         proof: &Proof,
     ) -> Result<Reply, Failure> {
-        let text = statement.inlined(values, POSTGRES.quote);
-        let text = format!("{}{text}{}", proof.before, proof.after);
+        let text = statement.inlined(values, &POSTGRES);
+        let text = format!("{}{text}{}", proof.before(), proof.after());
         let messages = self.client().simple_query(&text).await;
         let messages = messages.map_err(|error| running(error.into()))?;
         let mut replies = Vec::new();
@@ -276,7 +164,7 @@ impl Session {
             }
         }
         let proof = replies.pop().and_then(|(rows, _)| rows.into_iter().next());
-        is_proved(proof.as_ref().and_then(|row| row.try_get(0).ok().flatten()))?;
+        check_proof(proof.as_ref().and_then(|row| row.try_get(0).ok().flatten()))?;
         let mut reply = Reply::default();
         for (rows, affected) in replies {
             reply.affected = affected;
@@ -287,20 +175,21 @@ impl Session {
                     Some(text) => text.parse().map(Some).map_err(BoxError::from),
                     None => Ok(None),
                 };
-                reply.add(statement.fields, text, number);
+                reply.add(statement, text, number);
             }
         }
         Ok(reply)
     }
 }
 
-impl Database for TokioPostgres {
-    type Pool = Clients;
-}
+impl Server for TokioPostgres {}
+
+impl postgres::Postgres for TokioPostgres {}
 
 impl Driver for TokioPostgres {
     const STORE: &'static str = "postgres";
 
+    type Pool = Clients;
     type Connection = Session;
     type Options = Connect;
     type Pooled = Box<Session>;
@@ -361,9 +250,9 @@ impl Driver for TokioPostgres {
     }
 
     async fn acquire(clients: &Clients) -> Result<Box<Session>, Failure> {
-        match clients.0.lend().await {
+        match clients.lend().await {
             Ok(lent) => Ok(Box::new(Session::of(Kind::Lent(Some(lent))))),
-            Err(error) if clients.0.is_closed() => Err(Failure::new(Class::Closed, error)),
+            Err(error) if clients.is_closed() => Err(Failure::new(Class::Closed, error)),
             Err(error) => Err(connecting(error)),
         }
     }
@@ -403,7 +292,7 @@ fn connecting(error: BoxError) -> Failure {
     if let Some(class) = reported(&error) {
         let report = report(&*error);
         let special = report.and_then(|it| postgres::at_login(it.code().code(), it.message()));
-        return Failure::new(class, error).while_connecting(special);
+        return failed(class, error).while_connecting(special);
     }
     let class = if untrusted(&*error).is_some() {
         Class::Untrusted
@@ -435,7 +324,7 @@ fn running(error: BoxError) -> Failure {
         // How far the statement got is unknown.
         None => Class::ReplyLost,
     };
-    Failure::new(class, error)
+    failed(class, error)
 }
 
 fn parameter<'a>(value: &'a Value<'a>) -> &'a (dyn ToSql + Sync) {
@@ -466,18 +355,18 @@ fn report<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a DbErro
     causes(error).find_map(<dyn std::error::Error>::downcast_ref)
 }
 
-pub(super) fn said(failure: &(dyn std::error::Error + 'static)) -> Option<String> {
-    report(failure).map(|report| report.message().to_owned())
+/// A failure of this class, with what the server said.
+fn failed(class: Class, error: BoxError) -> Failure {
+    let said = report(&*error).map(|report| report.message().to_owned());
+    let failure = Failure::new(class, error);
+    match said {
+        Some(said) => failure.said(said),
+        None => failure,
+    }
 }
 
 /// The client has no public error kinds, but its error texts start alike.
 fn is_about(error: &BoxError, what: &str) -> bool {
     causes(&**error)
         .any(|cause| cause.is::<tokio_postgres::Error>() && cause.to_string().contains(what))
-}
-
-fn causes<'a>(
-    error: &'a (dyn std::error::Error + 'static),
-) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
-    std::iter::successors(Some(error), |error| error.source())
 }
