@@ -24,6 +24,19 @@ pub trait FromClient {
     fn builder(client: Self::Client) -> Self::Builder;
 }
 
+/// A store whose client is enough to make a provider: [`StoreProvider::new`].
+pub trait NeedsNoSettings: FromClient {
+    /// The store behind the provider: `Self`, or [`Versioned`] around it.
+    type Store: Store;
+
+    /// Makes a provider with default settings.
+    fn with_defaults(client: Self::Client) -> StoreProvider<Self::Store>;
+}
+
+/// Why [`NeedsNoSettings`] cannot fail.
+#[doc(hidden)]
+pub const VALID: &str = "the default settings are valid";
+
 /// A store that a URL describes: [`StoreProvider::connect`].
 pub trait FromUrl {
     /// The same name as [`Store::name`].
@@ -72,6 +85,14 @@ impl<S: FromClient> FromClient for Versioned<S> {
     }
 }
 
+impl<S: NeedsNoSettings<Store = Self> + VersionedStore> NeedsNoSettings for Versioned<S> {
+    type Store = Self;
+
+    fn with_defaults(client: S::Client) -> StoreProvider<Self> {
+        S::with_defaults(client)
+    }
+}
+
 impl<S: FromUrl<Store = Self> + VersionedStore> FromUrl for Versioned<S> {
     const NAME: &'static str = S::NAME;
 
@@ -91,6 +112,13 @@ impl<S: FromUrl<Store = Self> + VersionedStore> FromUrl for Versioned<S> {
 
     async fn reach(store: &Self) -> Result<()> {
         S::reach(store).await
+    }
+}
+
+impl<S: NeedsNoSettings<Store = S> + Store> StoreProvider<S> {
+    /// Makes a provider from the client that you have, with default settings. Nothing is sent before the first use.
+    pub fn new(client: impl Into<S::Client>) -> Self {
+        S::with_defaults(client.into())
     }
 }
 

@@ -39,7 +39,7 @@ type Reopen = Arc<dyn Fn() -> Opened + Send + Sync>;
 
 impl<S: Store> StoreProvider<S> {
     /// Creates a provider over this store.
-    pub fn new(store: S) -> Self {
+    pub fn of(store: S) -> Self {
         Self {
             store: Arc::new(store),
             defaults: LockDefaults::new(),

@@ -8,7 +8,8 @@ use reqwest::{Client, Url};
 use serde_json::{Value, json};
 use shedlock_core::{ErrorKind, Finding, LockName, Schema};
 use shedlock_provider::{
-    FromClient, Listed, Reading, Record, Result, VersionedSettings, VersionedStore, Written, quorum,
+    FromClient, Listed, NeedsNoSettings, Reading, Record, Result, StoreProvider, VALID, Versioned,
+    VersionedSettings, VersionedStore, Written, quorum,
 };
 
 use crate::codec::{index_of, reading};
@@ -46,6 +47,14 @@ impl FromClient for ConsulStore {
             response_timeout: Duration::from_secs(5),
             common: VersionedSettings::default(),
         }
+    }
+}
+
+impl NeedsNoSettings for ConsulStore {
+    type Store = Versioned<Self>;
+
+    fn with_defaults(client: Client) -> StoreProvider<Versioned<Self>> {
+        Self::builder(client).build().expect(VALID)
     }
 }
 

@@ -13,8 +13,9 @@ use shedlock_core::{
     LockRecord, Moment, Schema, Skip, SkipReason, Slot, SystemClock,
 };
 use shedlock_provider::{
-    End, Ended, FromClient, HUNDRED_YEARS, ROUNDS, Record, Result, Seen, Store, StoreProvider,
-    check_slot, conflict, contended, maybe, paged, quorum, refusal, whole_millis,
+    End, Ended, FromClient, HUNDRED_YEARS, NeedsNoSettings, ROUNDS, Record, Result, Seen, Store,
+    StoreProvider, VALID, check_slot, conflict, contended, maybe, paged, quorum, refusal,
+    whole_millis,
 };
 
 use crate::EtcdProvider;
@@ -83,6 +84,14 @@ impl FromClient for EtcdStore {
     }
 }
 
+impl NeedsNoSettings for EtcdStore {
+    type Store = Self;
+
+    fn with_defaults(client: Client) -> StoreProvider<Self> {
+        Self::builder(client).build().expect(VALID)
+    }
+}
+
 impl Builder {
     pub(crate) fn new(connections: Connections) -> Self {
         Self {
@@ -124,7 +133,7 @@ impl Builder {
             clock: self.clock,
             shortest: AtomicU64::new(USUALLY_SHORTEST),
         };
-        Ok(StoreProvider::new(store).with_defaults(self.defaults))
+        Ok(StoreProvider::of(store).with_defaults(self.defaults))
     }
 }
 

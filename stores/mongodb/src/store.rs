@@ -132,7 +132,7 @@ impl Builder {
             settings,
             server,
         };
-        Ok(StoreProvider::new(store).with_defaults(defaults))
+        Ok(StoreProvider::of(store).with_defaults(defaults))
     }
 }
 

@@ -7,8 +7,8 @@ use async_nats::Client;
 use futures_util::{StreamExt as _, stream};
 use shedlock_core::{Capabilities, Failover, Finding, LockName, Migration, MigrationStep, Schema};
 use shedlock_provider::{
-    FromClient, Listed, Reading, Record, Result, VersionedSettings, VersionedStore, Written,
-    invalid,
+    FromClient, Listed, NeedsNoSettings, Reading, Record, Result, StoreProvider, VALID, Versioned,
+    VersionedSettings, VersionedStore, Written, invalid,
 };
 
 use crate::NatsProvider;
@@ -49,6 +49,14 @@ impl FromClient for NatsStore {
             bucket: Bucket { line, settings },
             common: VersionedSettings::default(),
         }
+    }
+}
+
+impl NeedsNoSettings for NatsStore {
+    type Store = Versioned<Self>;
+
+    fn with_defaults(client: Client) -> StoreProvider<Versioned<Self>> {
+        Self::builder(client).build().expect(VALID)
     }
 }
 

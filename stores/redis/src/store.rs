@@ -14,8 +14,8 @@ use shedlock_core::{
     LockName, LockRecord, LockState, Retries, Schema, Slot, SlotEnd, answered_within,
 };
 use shedlock_provider::{
-    End, Ended, FromClient, HUNDRED_YEARS, Result, Seen, Store, StoreProvider, check_slot,
-    conflict, listed, maybe, refusal, slot_ahead, unknown,
+    End, Ended, FromClient, HUNDRED_YEARS, NeedsNoSettings, Result, Seen, Store, StoreProvider,
+    VALID, check_slot, conflict, listed, maybe, refusal, slot_ahead, unknown,
 };
 
 use crate::RedisProvider;
@@ -72,6 +72,14 @@ impl FromClient for RedisStore {
             sends_once: false,
             server_skew: Duration::ZERO,
         }
+    }
+}
+
+impl NeedsNoSettings for RedisStore {
+    type Store = Self;
+
+    fn with_defaults(client: Connections) -> StoreProvider<Self> {
+        Self::builder(client).build().expect(VALID)
     }
 }
 
@@ -133,7 +141,7 @@ impl Builder {
             durable: AtomicBool::new(false),
             has_warned: AtomicBool::new(false),
         };
-        Ok(StoreProvider::new(store).with_defaults(self.defaults))
+        Ok(StoreProvider::of(store).with_defaults(self.defaults))
     }
 }
 

@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shedlock_provider::{FromClient, Result, StoreProvider, TimeMode, internal};
+use shedlock_provider::{
+    FromClient, NeedsNoSettings, Result, StoreProvider, TimeMode, VALID, internal,
+};
 
 use crate::call::SqlStore;
 use crate::driver::{Connections, Driver, Logins};
@@ -40,6 +42,14 @@ impl<D: Driver> FromClient for SqlStore<D> {
     fn builder(pool: D::Pool) -> Builder<D> {
         let settings = Settings::default();
         Builder { pool, settings }
+    }
+}
+
+impl<D: Driver> NeedsNoSettings for SqlStore<D> {
+    type Store = Self;
+
+    fn with_defaults(pool: D::Pool) -> StoreProvider<Self> {
+        Self::builder(pool).build().expect(VALID)
     }
 }
 

@@ -79,7 +79,7 @@ impl<B: Driver> SqlStore<B> {
 
     pub(crate) fn provider(self) -> StoreProvider<Self> {
         let defaults = self.options.defaults.clone();
-        StoreProvider::new(self).with_defaults(defaults)
+        StoreProvider::of(self).with_defaults(defaults)
     }
 
     /// Returns what was created while the store was opened, once.

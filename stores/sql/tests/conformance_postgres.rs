@@ -380,7 +380,7 @@ impl Namespace for Schema {
     fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> OptionalAction<'_, Provider> {
         action(async {
             if self.by_tokio {
-                let pool = sources::Deadpool::new(&self.server)?;
+                let pool = sources::deadpool(&self.server)?;
                 let builder = TokioPostgresProvider::builder(pool).schema(&self.schema);
                 return Ok(Arc::new(builder.clock(clock).build()?) as Provider);
             }
@@ -425,10 +425,10 @@ impl Namespace for Schema {
     fn inside_rolled_back_transaction(&self, work: Work) -> OptionalAction<'_, ()> {
         action(async {
             if self.by_tokio {
-                let pool = sources::Deadpool::new(&self.server)?;
+                let pool = sources::deadpool(&self.server)?;
                 let builder = TokioPostgresProvider::builder(pool.clone());
                 let provider = builder.schema(&self.schema).build()?;
-                let mut client = pool.0.get().await?;
+                let mut client = pool.get().await?;
                 let transaction = client.transaction().await?;
                 work(Arc::new(provider)).await;
                 transaction.rollback().await?;

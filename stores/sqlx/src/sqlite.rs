@@ -108,10 +108,14 @@ impl Driver for Sqlite {
 }
 
 fn classify(error: &dyn DatabaseError) -> Class {
-    let code = error.code().and_then(|code| code.parse().ok());
-    sqlite::classify(code.unwrap_or_default(), error.message())
+    sqlite::classify(code(error), error.message())
 }
 
-fn at_login(_: &dyn DatabaseError) -> Option<Class> {
-    None
+fn at_login(error: &dyn DatabaseError) -> Option<Class> {
+    sqlite::at_login(code(error))
+}
+
+fn code(error: &dyn DatabaseError) -> i32 {
+    let code = error.code().and_then(|code| code.parse().ok());
+    code.unwrap_or_default()
 }

@@ -8,8 +8,8 @@ use shedlock_core::{
     Capabilities, ErrorKind, Failover, Finding, LockName, Migration, MigrationStep, Schema,
 };
 use shedlock_provider::{
-    FromClient, Listed, Reading, Record, Result, VersionedSettings, VersionedStore, Written,
-    invalid, quorum,
+    FromClient, Listed, NeedsNoSettings, Reading, Record, Result, StoreProvider, VALID, Versioned,
+    VersionedSettings, VersionedStore, Written, invalid, quorum,
 };
 use zookeeper_client::{Acl, Client, Error as ClientError, Permission};
 
@@ -48,6 +48,14 @@ impl FromClient for ZooKeeperStore {
 
     fn builder(client: Client) -> Builder {
         Builder::over(Origin::Theirs(client))
+    }
+}
+
+impl NeedsNoSettings for ZooKeeperStore {
+    type Store = Versioned<Self>;
+
+    fn with_defaults(client: Client) -> StoreProvider<Versioned<Self>> {
+        Self::builder(client).build().expect(VALID)
     }
 }
 

@@ -75,7 +75,7 @@ impl<S: VersionedStore> Versioned<S> {
 
     /// Creates a provider over this store.
     pub fn provider(self) -> StoreProvider<Self> {
-        StoreProvider::new(self)
+        StoreProvider::of(self)
     }
 
     /// Returns the store that keeps the records.

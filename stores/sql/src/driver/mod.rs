@@ -159,5 +159,5 @@ pub mod mysql {
 
 /// What drivers for SQLite share.
 pub mod sqlite {
-    pub use crate::dialect::sqlite::{SQLITE, classify};
+    pub use crate::dialect::sqlite::{SQLITE, at_login, classify};
 }

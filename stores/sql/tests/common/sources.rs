@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use deadpool_postgres::{Object, Pool};
 use shedlock_conformance::LeftOpen;
 use shedlock_tokio_postgres::{ClientSource, TokioPostgresProvider};
 use tokio_postgres::{Client, NoTls};
@@ -10,46 +11,21 @@ use tokio_postgres::{Client, NoTls};
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A pool of deadpool.
-#[derive(Clone, Debug)]
-pub(crate) struct Deadpool(pub(crate) deadpool_postgres::Pool);
-
-impl Deadpool {
-    pub(crate) fn new(url: &str) -> Result<Self, BoxError> {
-        Self::sized(url, 4)
-    }
-
-    pub(crate) fn sized(url: &str, size: usize) -> Result<Self, BoxError> {
-        let manager = deadpool_postgres::Manager::new(url.parse()?, NoTls);
-        let pool = deadpool_postgres::Pool::builder(manager).max_size(size);
-        Ok(Self(pool.build()?))
-    }
+pub(crate) fn deadpool(url: &str) -> Result<Pool, BoxError> {
+    deadpool_of(url, 4)
 }
 
-impl ClientSource for Deadpool {
-    type Lent = deadpool_postgres::Object;
-
-    async fn lend(&self) -> Result<Self::Lent, BoxError> {
-        Ok(self.0.get().await?)
-    }
-
-    fn client(lent: &Self::Lent) -> &Client {
-        lent
-    }
-
-    fn is_closed(&self) -> bool {
-        self.0.is_closed()
-    }
-
-    fn discard(lent: Self::Lent) {
-        drop(deadpool_postgres::Object::take(lent));
-    }
+/// The same with so many clients at most.
+pub(crate) fn deadpool_of(url: &str, size: usize) -> Result<Pool, BoxError> {
+    let manager = deadpool_postgres::Manager::new(url.parse()?, NoTls);
+    Ok(Pool::builder(manager).max_size(size).build()?)
 }
 
 /// A provider over a pool of deadpool, from a provider's URL.
 #[allow(dead_code, reason = "the kit alone makes a provider so")]
 pub(crate) fn over_deadpool(url: &str) -> Result<TokioPostgresProvider, BoxError> {
     let (server, schema) = server_and_schema(url)?;
-    let builder = TokioPostgresProvider::builder(Deadpool::new(&server)?);
+    let builder = TokioPostgresProvider::builder(deadpool(&server)?);
     Ok(builder.schema(schema).build()?)
 }
 
@@ -67,7 +43,7 @@ pub(crate) fn server_and_schema(url: &str) -> Result<(String, String), BoxError>
 /// A pool of deadpool that lends clients inside transactions.
 #[derive(Clone, Debug)]
 struct LeftOpenClients {
-    pool: deadpool_postgres::Pool,
+    pool: Pool,
     /// Every client.
     is_always: Arc<AtomicBool>,
     /// Every 40th one.
@@ -79,7 +55,7 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM pg_cla
 impl LeftOpenClients {
     fn new(url: &str) -> Result<Self, BoxError> {
         Ok(Self {
-            pool: Deadpool::sized(url, 2)?.0,
+            pool: deadpool_of(url, 2)?,
             is_always: Arc::default(),
             uses: None,
         })
@@ -92,7 +68,7 @@ impl LeftOpenClients {
 }
 
 impl ClientSource for LeftOpenClients {
-    type Lent = deadpool_postgres::Object;
+    type Lent = Object;
 
     async fn lend(&self) -> Result<Self::Lent, BoxError> {
         let lent = self.pool.get().await?;
@@ -107,7 +83,7 @@ impl ClientSource for LeftOpenClients {
     }
 
     fn discard(lent: Self::Lent) {
-        Deadpool::discard(lent);
+        Pool::discard(lent);
     }
 }
 

@@ -8,7 +8,7 @@ use sqlx::Executor as _;
 use crate::common::exhausted::sleep;
 use crate::common::{server, server_if_any, unique, with_option};
 use crate::room::Room;
-use crate::sources::{Deadpool, over_deadpool};
+use crate::sources::{deadpool_of, over_deadpool};
 use shedlock::{Executor, JournalWriter, LockConfig, Outcome};
 use shedlock_conformance::journal;
 use shedlock_core::{ErrorKind, JobsRequest, LockProvider};
@@ -177,7 +177,7 @@ async fn a_locked_journal_over_a_pool_of_one_client_gives_it_back() {
     let migrated = room.provider().await.journal().unwrap().migrate().await;
     assert!(!migrated.unwrap().changes.is_empty());
     let url = with_option(&server("postgres"), "application_name", &name);
-    let pool = Deadpool::sized(&url, 1).unwrap();
+    let pool = deadpool_of(&url, 1).unwrap();
     let provider = TokioPostgresProvider::builder(pool).schema(&room.schema);
     let provider = provider.timeout(Duration::from_secs(4)).build().unwrap();
     assert_eq!(

@@ -1,79 +1,31 @@
 //! tokio-postgres over pools of an application, and its own failures.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bb8_postgres::bb8::{self, ManageConnection, PooledConnection};
+use bb8_postgres::{PostgresConnectionManager, bb8};
 use shedlock_conformance::proxy::Proxy;
 use shedlock_conformance::support::assert_value_outlives_client;
 use shedlock_core::{ErrorKind, LockProvider};
 use shedlock_sqlx::PostgresProvider;
 use shedlock_tokio_postgres::{ClientSource, TokioPostgresProvider};
 use sqlx::PgPool;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::NoTls;
 
 use crate::common::silence::{TIMEOUT, every_method_returns};
 use crate::common::{address, server};
 use crate::room::{Room, free, name, request, take};
-use crate::sources::Deadpool;
+use crate::sources::deadpool;
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
+type Bb8 = bb8::Pool<PostgresConnectionManager<NoTls>>;
 
-/// A pool of bb8, which checks for each returned client whether it is broken. `discard` makes this check fail.
-#[derive(Clone, Debug)]
-struct Bb8(bb8::Pool<Manager>);
-
-#[derive(Debug)]
-struct Manager(bb8_postgres::PostgresConnectionManager<NoTls>);
-
-struct Session {
-    client: Client,
-    is_broken: AtomicBool,
-}
-
-impl ManageConnection for Manager {
-    type Connection = Session;
-    type Error = tokio_postgres::Error;
-
-    async fn connect(&self) -> Result<Session, tokio_postgres::Error> {
-        Ok(Session {
-            client: self.0.connect().await?,
-            is_broken: AtomicBool::new(false),
-        })
-    }
-
-    async fn is_valid(&self, session: &mut Session) -> Result<(), tokio_postgres::Error> {
-        self.0.is_valid(&mut session.client).await
-    }
-
-    fn has_broken(&self, session: &mut Session) -> bool {
-        session.is_broken.load(Ordering::Relaxed) || session.client.is_closed()
-    }
-}
-
-impl Bb8 {
-    async fn new(url: &str) -> Self {
-        let manager = bb8_postgres::PostgresConnectionManager::new_from_stringlike(url, NoTls);
-        let pool = bb8::Pool::builder().max_size(2);
-        Self(pool.build(Manager(manager.unwrap())).await.unwrap())
-    }
-}
-
-impl ClientSource for Bb8 {
-    type Lent = PooledConnection<'static, Manager>;
-
-    async fn lend(&self) -> Result<Self::Lent, BoxError> {
-        Ok(self.0.get_owned().await?)
-    }
-
-    fn client(lent: &Self::Lent) -> &Client {
-        &lent.client
-    }
-
-    fn discard(lent: Self::Lent) {
-        lent.is_broken.store(true, Ordering::Relaxed);
-    }
+async fn bb8(url: &str) -> Bb8 {
+    let manager = PostgresConnectionManager::new_from_stringlike(url, NoTls).unwrap();
+    bb8::Pool::builder()
+        .max_size(2)
+        .build(manager)
+        .await
+        .unwrap()
 }
 
 fn postgres() -> String {
@@ -83,7 +35,7 @@ fn postgres() -> String {
 #[tokio::test]
 async fn locks_are_kept_over_a_pool_of_bb8() {
     let room = Room::migrated().await;
-    let pool = Bb8::new(&postgres()).await;
+    let pool = bb8(&postgres()).await;
     let provider = TokioPostgresProvider::builder(pool).schema(&room.schema);
     let provider = provider.build().unwrap();
     let lease = take(&provider, "job").await;
@@ -103,8 +55,8 @@ async fn a_closed_pool_holds_no_value_up() {
     let provider = Arc::new(provider.build().unwrap());
     assert_value_outlives_client(provider, async { pool.close().await }).await;
 
-    let pool = Deadpool::new(&postgres()).unwrap();
-    let all = pool.0.clone();
+    let pool = deadpool(&postgres()).unwrap();
+    let all = pool.clone();
     let provider = TokioPostgresProvider::builder(pool).schema(&room.schema);
     let provider = Arc::new(provider.build().unwrap());
     assert_value_outlives_client(provider, async { all.close() }).await;
@@ -135,15 +87,15 @@ async fn session_is_not_lent_again(source: impl ClientSource, left: impl Fn() ->
 
 #[tokio::test]
 async fn a_session_of_deadpool_whose_answer_did_not_come_is_not_lent_again() {
-    let pool = Deadpool::new(&postgres()).unwrap();
-    let status = pool.0.clone();
+    let pool = deadpool(&postgres()).unwrap();
+    let status = pool.clone();
     session_is_not_lent_again(pool, || status.status().size).await;
 }
 
 #[tokio::test]
 async fn a_session_of_bb8_whose_answer_did_not_come_is_not_lent_again() {
-    let pool = Bb8::new(&postgres()).await;
-    let state = pool.0.clone();
+    let pool = bb8(&postgres()).await;
+    let state = pool.clone();
     let left = || usize::try_from(state.state().connections).unwrap();
     session_is_not_lent_again(pool, left).await;
 }
@@ -181,7 +133,7 @@ async fn no_call_hangs_on_a_pool_of_tokio_postgres() {
     let mut url = url::Url::parse(&server).unwrap();
     url.set_ip_host(proxy.addr().ip()).unwrap();
     url.set_port(Some(proxy.addr().port())).unwrap();
-    let provider = TokioPostgresProvider::builder(Deadpool::new(url.as_str()).unwrap())
+    let provider = TokioPostgresProvider::builder(deadpool(url.as_str()).unwrap())
         .schema(&room.schema)
         .timeout(TIMEOUT)
         .build()
@@ -216,7 +168,7 @@ async fn errors_of_tokio_postgres_say_what_to_do() {
         "{error}"
     );
     // A pool returns its own error, which contains the server's.
-    let pool = Deadpool::new(&no_database).unwrap();
+    let pool = deadpool(&no_database).unwrap();
     let provider = TokioPostgresProvider::builder(pool).build().unwrap();
     let error = provider.attempt(&request("job")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");

@@ -328,6 +328,9 @@ const INSIDE: &str = "cannot start a transaction within a transaction";
 /// The error with which an attempt stops between its two statements.
 const HELD: &str = "integer overflow";
 
+/// The code of a file that is not a database.
+const NOT_A_DATABASE: i32 = 26;
+
 /// Classifies SQLite's codes; bytes above the lowest one, which only add details, are ignored.
 #[must_use]
 pub fn classify(code: i32, message: &str) -> Class {
@@ -354,9 +357,15 @@ pub fn classify(code: i32, message: &str) -> Class {
         17 => Class::Shape,
         18 => Class::TooLong,
         19 => Class::Constraint(None),
-        26 => Class::NotADatabase,
+        NOT_A_DATABASE => Class::NotADatabase,
         _ => Class::Other,
     }
+}
+
+/// What a code means while a file is opened, if that differs from its meaning for a statement.
+#[must_use]
+pub fn at_login(code: i32) -> Option<Class> {
+    (code & 0xff == NOT_A_DATABASE).then_some(Class::NotADatabase)
 }
 
 #[cfg(test)]
