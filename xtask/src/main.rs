@@ -36,6 +36,7 @@ mod planted;
 mod programs;
 mod prometheus;
 mod protoc;
+mod publish;
 mod recipes;
 mod servers;
 #[cfg(test)]
@@ -89,6 +90,8 @@ enum Task {
     Messages(messages::Args),
     /// Compare the public API of the published crates with its snapshot in `api.txt` of each.
     Api(api::Args),
+    /// Print what would be published, in order, or why a set of crates is refused.
+    Publish(publish::Args),
     /// Check each crate that declares an older Rust version than CI uses, with that version.
     OldestRust,
     /// Build the libraries with the lowest versions of their dependencies that the manifests accept.
@@ -120,6 +123,7 @@ fn main() -> ExitCode {
         Task::Table => table::run(),
         Task::Messages(args) => messages::run(&args),
         Task::Api(args) => api::run(&args),
+        Task::Publish(args) => publish::run(&args),
         Task::OldestRust => oldest_rust::run(),
         Task::Lowest => lowest::run(),
         Task::Planted(args) => planted::run(&args),

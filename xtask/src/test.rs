@@ -14,6 +14,7 @@ use crate::oldest_rust;
 use crate::programs;
 use crate::prometheus;
 use crate::protoc;
+use crate::publish;
 use crate::recipes;
 use crate::servers::{self, Store};
 use crate::spring;
@@ -180,6 +181,7 @@ fn check_code(steps: &mut Steps, servers: &Servers, no_install: bool) {
     steps.run("messages", messages::check);
     steps.run("one store, one client", clients::one_store_brings_no_other);
     steps.run("core without clients", clients::core_brings_none);
+    steps.run("packaged crates", publish::check);
     steps.run("oldest supported Rust", || oldest_rust::check(no_install));
 }
 

@@ -261,7 +261,10 @@
 //! # Which provider
 //!
 //! [`connect`] creates a provider from a URL; its page lists the supported stores with their URLs and
-//! Cargo features. If your program already has a pool, create the provider from that: it takes a
+//! Cargo features. If your program already has a pool or a client, add the driver's crate and create the provider from
+//! that: `shedlock_sqlx::PostgresProvider::new(pool)`. The drivers are `shedlock-sqlx`, `shedlock-tokio-postgres`,
+//! `shedlock-redis`, `shedlock-nats`, `shedlock-zookeeper`, `shedlock-etcd`, `shedlock-mongodb` and `shedlock-consul`. A
+//! provider over a pool takes a
 //! connection for one statement at a time and never joins a transaction, not even one that was left open
 //! in that connection. Close the pool after your tasks have ended: a lock that is still held then stays until its lease
 //! ends. A URL may point to a connection
@@ -348,17 +351,16 @@
 //!
 //! # Versions
 //!
-//! The crates follow Semantic Versioning, and each has its own version. A client that you pass to a provider
-//! (`sqlx`, `tokio-postgres`, `redis`, `async-nats`, `mongodb`, `etcd-client`, `zookeeper-client`, `reqwest`)
-//! is part of the API of its store: when it has an incompatible release, so do that store's crate and this one.
-//! Each client is re-exported in the version that the provider takes, as `sql::sqlx`, `redis::redis`,
-//! `nats::async_nats` and so on. Use the re-export, and your program cannot mix two versions.
+//! The crates follow Semantic Versioning. No client is part of this crate's interface: an incompatible release of `sqlx`,
+//! `redis` or another client is one of its driver, and a patch of this crate. All crates that have a trait or type of
+//! `shedlock-core` in their interface carry its compatible version in the same place (`0.1` today), so crates of one such
+//! version fit each other. A program cannot link two of them: Cargo refuses that.
 //!
 //! The records in a store are versioned separately from the crates. A release reads what the previous release
 //! wrote, and replicas of both can run at the same time.
 //!
-//! This crate, the scheduler and the attributes build with Rust 1.85; raising that is not a breaking change. The
-//! stores except `memory`, and the feature `pings`, need Rust 1.95.
+//! This crate, the scheduler, the attributes and `shedlock-sql` build with Rust 1.85; raising that is not a breaking change.
+//! A driver builds with what its client needs: README lists it.
 //!
 //! # More
 //!

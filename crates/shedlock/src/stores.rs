@@ -249,7 +249,7 @@ macro_rules! of_provider {
 ///
 /// | URL | store | cargo feature |
 /// |---|---|---|
-/// | `postgres://…`, `postgresql://…` | PostgreSQL | `postgres`, or `tokio-postgres` without sqlx, over pools of deadpool, bb8 and others; with both, sqlx connects |
+/// | `postgres://…`, `postgresql://…` | PostgreSQL | `postgres`, or `tokio-postgres` without sqlx; with both, sqlx connects |
 /// | `mysql://…`, `mariadb://…` | MySQL, MariaDB | `mysql` |
 /// | `redis://…`, `valkey://…`, `unix://…`, `redis+unix://…`, `redis-sentinel://…`, `redis-cluster://…`; `rediss://…`, `valkeys://…`, `rediss-sentinel://…`, `rediss-cluster://…` (TLS) | Redis, Valkey | `redis` |
 /// | `nats://…`, `tls://…` (TLS) | NATS JetStream | `nats` |
@@ -261,8 +261,8 @@ macro_rules! of_provider {
 /// | `memory:` | memory: this process alone, for tests | – |
 ///
 /// The rest of the URL is specific to the store; its provider documents the options. If your program
-/// already has a pool, create the provider from the pool instead, for instance with
-/// `PostgresProvider::builder(pool).build()?`.
+/// already has a pool, create the provider from the pool instead, with the driver's crate:
+/// `shedlock_sqlx::PostgresProvider::new(pool)`.
 ///
 /// # Errors
 /// Returns `InvalidInput` if the text has no scheme, if the scheme is unknown, or if its feature is

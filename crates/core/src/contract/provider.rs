@@ -29,6 +29,12 @@ use crate::contract::{
 ///   any I/O.
 ///
 /// Methods added in later versions have default bodies.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no lock provider",
+    label = "a provider is expected here",
+    note = "a pool or a client becomes a provider by the driver of its crate, like `shedlock_sqlx::PostgresProvider::new(pool)`",
+    note = "`shedlock::connect(url)` makes one that opens connections of its own"
+)]
 pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
     /// Tries once to take the lock, together with the slot if the request names one, in one atomic
     /// step.
