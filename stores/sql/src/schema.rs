@@ -167,14 +167,11 @@ impl<B: Driver> Call<'_, B> {
         }
         let (shape, missing) = B::DIALECT.shape_to_migrate(&self.options, &columns)?;
         let mut lacks = B::DIALECT.additions(&self.options, &missing);
-        if let Some((is_missing, index)) = B::DIALECT.indexing(&self.options, &shape)
-            && self
-                .asked(&is_missing)
-                .await?
-                .row()
-                .is_some_and(Row::is_true)
-        {
-            lacks.push(index);
+        if let Some((is_missing, index)) = B::DIALECT.indexing(&self.options, &shape) {
+            let asked = self.asked(&is_missing).await?;
+            if asked.row().is_some_and(Row::is_true) {
+                lacks.push(index);
+            }
         }
         Ok(lacks)
     }

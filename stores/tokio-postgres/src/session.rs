@@ -258,10 +258,10 @@ impl Driver for TokioPostgres {
     }
 
     fn discard(session: &mut Box<Session>) {
-        if let Kind::Lent(lent) = &mut session.kind
-            && let Some(lent) = lent.take()
-        {
-            lent.discard();
+        if let Kind::Lent(lent) = &mut session.kind {
+            if let Some(lent) = lent.take() {
+                lent.discard();
+            }
         }
     }
 

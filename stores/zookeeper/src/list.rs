@@ -33,10 +33,8 @@ impl ZooKeeperStore {
             let read = read.buffered(8).try_concat().await?;
             parents.clear();
             for (node, nodes) in below.into_iter().zip(read) {
-                if let Some(name) = path::name(&node)
-                    && nodes.lock.is_some()
-                    && !only_leads_on(&nodes)
-                {
+                let is_lock = nodes.lock.is_some() && !only_leads_on(&nodes);
+                if let Some(name) = path::name(&node).filter(|_| is_lock) {
                     listed.push((name, Ok(reading(&nodes))));
                 }
                 if leads_on(&nodes) {

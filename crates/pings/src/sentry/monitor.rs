@@ -139,15 +139,13 @@ fn without_seconds(expression: &str) -> Result<String, Error> {
 
 fn interval(period: Duration) -> Result<Value, Error> {
     let seconds = period.as_secs();
-    if seconds == 0 || !seconds.is_multiple_of(MINUTE) || period.subsec_nanos() != 0 {
+    if seconds == 0 || seconds % MINUTE != 0 || period.subsec_nanos() != 0 {
         return Err(invalid("Sentry's intervals are whole minutes")
             .advise("use such a period, or a monitor without a schedule"));
     }
     let units = [("day", 24 * 60), ("hour", 60), ("minute", 1)];
     let count = seconds / MINUTE;
-    let unit = units
-        .into_iter()
-        .find(|(_, minutes)| count.is_multiple_of(*minutes));
+    let unit = units.into_iter().find(|(_, minutes)| count % *minutes == 0);
     let (unit, minutes) = unit.unwrap_or(("minute", 1));
     Ok(json!({ "type": "interval", "value": count / minutes, "unit": unit }))
 }

@@ -294,11 +294,13 @@ impl<B: Driver> SqlJournal<B> {
                 if self.store.call().define(statement, next).await? {
                     changes.extend(definition.done());
                 }
-            } else if let Err(failure) = self.send(statement, &Words::default()).await
+                continue;
+            }
+            match self.send(statement, &Words::default()).await {
                 // Another process has migrated at the same time.
-                && !is_collision(&failure)
-            {
-                return Err(self.explained(failure, true));
+                Err(failure) if is_collision(&failure) => {}
+                Err(failure) => return Err(self.explained(failure, true)),
+                Ok(_) => {}
             }
         }
         Ok(Migration::with_changes(changes))
