@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use shedlock_core::{Clock, Operation, Retention, RunEnd, SystemClock, TaskEnd};
 use shedlock_support::redact;
+use shedlock_support::text::first_bytes;
 
 /// What a [`JournalWriter`](crate::JournalWriter) keeps, and how much it may have in its queue.
 #[derive(Clone, Debug)]
@@ -115,15 +116,8 @@ impl ErrorText {
             Self::Kind => text.split([':', '\n']).next().unwrap_or_default(),
             Self::None => return None,
         };
-        Some(cut(&redact(text)).to_owned()).filter(|text| !text.is_empty())
+        let redacted = redact(text);
+        let cut = first_bytes(&redacted, RunEnd::LONGEST_ERROR).trim_end();
+        Some(cut.to_owned()).filter(|text| !text.is_empty())
     }
-}
-
-/// Returns the first bytes of a text, at most [`RunEnd::LONGEST_ERROR`].
-fn cut(text: &str) -> &str {
-    let mut end = text.len().min(RunEnd::LONGEST_ERROR);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text[..end].trim_end()
 }

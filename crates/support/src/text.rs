@@ -112,9 +112,26 @@ pub fn listed(words: &[impl AsRef<str>], last: &str) -> String {
     }
 }
 
+/// The first bytes of a text, at most so many, without a part of a character.
+#[must_use]
+pub fn first_bytes(text: &str, longest: usize) -> &str {
+    let mut end = text.len().min(longest);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        for (longest, cut) in [(0, ""), (1, ""), (2, "é"), (3, "éa"), (9, "éa")] {
+            assert_eq!(first_bytes("éa", longest), cut, "{longest}");
+        }
+    }
 
     #[test]
     fn hidden_characters_are_escaped_and_words_are_kept() {

@@ -33,6 +33,12 @@ pub trait NeedsNoSettings: FromClient {
     fn with_defaults(client: Self::Client) -> StoreProvider<Self::Store>;
 }
 
+/// A store that opens connections of its own beside a client: [`StoreProvider::beside`].
+pub trait BesideClient: NeedsNoSettings {
+    /// Makes a provider with default settings, over connections with the options that the client has now.
+    fn beside(client: &Self::Client) -> StoreProvider<Self::Store>;
+}
+
 /// Why [`NeedsNoSettings`] cannot fail.
 #[doc(hidden)]
 pub const VALID: &str = "the default settings are valid";
@@ -119,6 +125,14 @@ impl<S: NeedsNoSettings<Store = S> + Store> StoreProvider<S> {
     /// Makes a provider from the client that you have, with default settings. Nothing is sent before the first use.
     pub fn new(client: impl Into<S::Client>) -> Self {
         S::with_defaults(client.into())
+    }
+}
+
+impl<S: BesideClient<Store = S> + Store> StoreProvider<S> {
+    /// Makes a provider with default settings that opens a few connections of its own, with the options of your client,
+    /// and leaves yours alone. The store's crate says how many. Nothing is sent before the first use.
+    pub fn beside(client: &S::Client) -> Self {
+        <S as BesideClient>::beside(client)
     }
 }
 

@@ -30,7 +30,7 @@ pub use cas::{
     VersionedStore, Written, whole_millis,
 };
 pub use connection::{Call, Connect, Shared};
-pub use construct::{FromClient, FromUrl, NeedsNoSettings, VALID};
+pub use construct::{BesideClient, FromClient, FromUrl, NeedsNoSettings, VALID};
 pub use diagnose::quorum;
 pub use errors::{
     ROUNDS, Result, closed, configuration, conflict, contended, in_doubt, internal, invalid,

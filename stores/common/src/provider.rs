@@ -67,7 +67,8 @@ impl<S: Store> StoreProvider<S> {
     }
 
     /// Sets the address that errors show, without user and password.
-    pub(crate) fn at(mut self, address: Option<String>) -> Self {
+    #[doc(hidden)]
+    pub fn at(mut self, address: Option<String>) -> Self {
         self.address = address.map(Arc::from);
         self
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock_provider::{
-    FromClient, NeedsNoSettings, Result, StoreProvider, TimeMode, VALID, internal,
+    BesideClient, FromClient, NeedsNoSettings, Result, StoreProvider, TimeMode, VALID, internal,
 };
 
 use crate::call::SqlStore;
@@ -24,7 +24,31 @@ use crate::options::{Options, Settings};
 pub struct Builder<D: Driver> {
     pub(crate) pool: D::Pool,
     pub(crate) settings: Settings,
+    duties: Duties,
+    /// The options for connections of its own, if all are to be so.
+    beside: Option<D::Options>,
 }
+
+/// Where extensions and the ends of leases go when the user's pool gives no connection in time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Duties {
+    /// Over one connection more, which is opened when it is first needed, with the options that the pool has then. A job
+    /// keeps its lease although the application has taken all connections of the pool.
+    #[default]
+    Own,
+    /// Over the pool only, for a database that gives each client a fixed number of connections. The price: while the
+    /// application holds all of them, no lease is extended, and tasks are stopped when theirs ends.
+    Pool,
+}
+
+/// A driver whose pools report how they connect.
+pub trait Reports: Driver {
+    /// The options with which the pool would open a session now.
+    fn options(pool: &Self::Pool) -> Self::Options;
+}
+
+/// How many connections a provider beside a pool opens for locks, at most.
+const BESIDE: usize = 2;
 
 /// A database that runs as a server.
 pub trait Server: Driver {}
@@ -40,8 +64,12 @@ impl<D: Driver> FromClient for SqlStore<D> {
     type Builder = Builder<D>;
 
     fn builder(pool: D::Pool) -> Builder<D> {
-        let settings = Settings::default();
-        Builder { pool, settings }
+        Builder {
+            pool,
+            settings: Settings::default(),
+            duties: Duties::default(),
+            beside: None,
+        }
     }
 }
 
@@ -50,6 +78,23 @@ impl<D: Driver> NeedsNoSettings for SqlStore<D> {
 
     fn with_defaults(pool: D::Pool) -> StoreProvider<Self> {
         Self::builder(pool).build().expect(VALID)
+    }
+}
+
+impl<D: Reports> BesideClient for SqlStore<D> {
+    fn beside(pool: &D::Pool) -> StoreProvider<Self> {
+        let builder = Self::builder(pool.clone()).beside();
+        builder.build().expect(VALID)
+    }
+}
+
+impl<D: Reports> Builder<D> {
+    /// Opens connections of its own, with the options that the pool has now, and leaves those of the pool to your program:
+    /// at most four, each when it is first needed. Two are for locks, one is for the journal and one for the duties of
+    /// running tasks ([`Duties::Own`]).
+    pub fn beside(mut self) -> Self {
+        self.beside = Some(D::options(&self.pool));
+        self
     }
 }
 
@@ -91,6 +136,13 @@ impl<D: Driver> Builder<D> {
 
     shedlock_provider::common_setters!(settings);
 
+    /// Sets where extensions and the ends of leases go when the pool gives no connection in time. Default:
+    /// [`Duties::Own`]. A driver whose pools do not report how they connect has only the pool.
+    pub fn duties(mut self, duties: Duties) -> Self {
+        self.duties = duties;
+        self
+    }
+
     /// Builds the provider. No I/O.
     ///
     /// # Errors
@@ -98,9 +150,14 @@ impl<D: Driver> Builder<D> {
     pub fn build(self) -> Result<StoreProvider<SqlStore<D>>> {
         let options = D::DIALECT.options(self.settings);
         let options = options.map_err(|error| error.with_store(D::STORE))?;
-        let connections = Connections::pool(self.pool.clone(), &options);
+        let connections = match self.beside {
+            Some(connect) => Connections::own(connect, BESIDE, options.timeout(), &options),
+            None => Connections::pool(self.pool.clone(), &options),
+        };
+        let address = connections.address();
         let provider = SqlStore::new(connections, options.clone()).provider();
-        if D::options_of(&self.pool).is_none() {
+        let provider = provider.at(address);
+        if self.duties == Duties::Pool || D::options_of(&self.pool).is_none() {
             return Ok(provider);
         }
         let (pool, plan) = (self.pool, provider.backend().plans.follow());

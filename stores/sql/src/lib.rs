@@ -31,7 +31,7 @@ mod values;
 mod verdict;
 mod zone;
 
-pub use builder::Builder;
+pub use builder::{Builder, Duties};
 pub use call::SqlStore;
 pub use shedlock_provider::TimeMode;
 

@@ -16,7 +16,7 @@ mod sqlite;
 pub use mysql::{MySql, MySqlProvider};
 #[cfg(feature = "postgres")]
 pub use postgres::{Postgres, PostgresProvider};
-pub use shedlock_sql::{Builder, SqlStore, TimeMode};
+pub use shedlock_sql::{Builder, Duties, SqlStore, TimeMode};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Sqlite, SqliteProvider, open_sqlite};
 /// The client, in the version whose pools `builder` accepts.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use shedlock_provider::{Result, StoreProvider, UrlOptions, invalid, maybe, require_crypto_choice};
 use shedlock_sql::SqlStore;
 use shedlock_sql::driver::{
-    Address, Class, Dialect, Driver, Remote, Server, mysql, refused_option,
+    Address, Class, Dialect, Driver, Remote, Reports, Server, mysql, refused_option,
 };
 use sqlx::ConnectOptions as _;
 use sqlx::error::DatabaseError;
@@ -43,6 +43,12 @@ pub type MySqlProvider = StoreProvider<SqlStore<MySql>>;
 pub enum MySql {}
 
 impl Server for MySql {}
+
+impl Reports for MySql {
+    fn options(pool: &Self::Pool) -> Self::Options {
+        pool.connect_options().as_ref().clone()
+    }
+}
 
 impl mysql::MySql for MySql {}
 
@@ -143,7 +149,7 @@ impl Driver for MySql {
     }
 
     fn options_of(pool: &Self::Pool) -> Option<Self::Options> {
-        Some(pool.connect_options().as_ref().clone())
+        Some(Self::options(pool))
     }
 
     execution::execution!(sqlx::MySql, last_insert_id);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use shedlock_provider::{Result, StoreProvider, invalid, maybe, require_crypto_choice};
 use shedlock_sql::SqlStore;
 use shedlock_sql::driver::{
-    Address, Class, Dialect, Driver, Remote, Server, postgres, refused_option,
+    Address, Class, Dialect, Driver, Remote, Reports, Server, postgres, refused_option,
 };
 use sqlx::ConnectOptions as _;
 use sqlx::error::DatabaseError;
@@ -93,6 +93,12 @@ impl Remote for Postgres {
 
 impl Server for Postgres {}
 
+impl Reports for Postgres {
+    fn options(pool: &Self::Pool) -> Self::Options {
+        pool.connect_options().as_ref().clone()
+    }
+}
+
 impl postgres::Postgres for Postgres {}
 
 /// Refuses a value of PGSSLMODE that sqlx would ignore: a typing error would turn verification off.
@@ -146,7 +152,7 @@ impl Driver for Postgres {
     }
 
     fn options_of(pool: &Self::Pool) -> Option<Self::Options> {
-        Some(pool.connect_options().as_ref().clone())
+        Some(Self::options(pool))
     }
 
     execution::execution!(sqlx::Postgres, |_| None);

@@ -5,7 +5,9 @@ use std::path::Path;
 use shedlock_core::Schema;
 use shedlock_provider::{Result, StoreProvider};
 use shedlock_sql::SqlStore;
-use shedlock_sql::driver::{Class, Dialect, Driver, Embedded, File, Open, open_path, sqlite};
+use shedlock_sql::driver::{
+    Class, Dialect, Driver, Embedded, File, Open, Reports, open_path, sqlite,
+};
 use sqlx::ConnectOptions as _;
 use sqlx::error::DatabaseError;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
@@ -77,6 +79,12 @@ impl Open for Sqlite {
     /// The file is already open.
     async fn reach(_: &SqlStore<Self>) -> Result<()> {
         Ok(())
+    }
+}
+
+impl Reports for Sqlite {
+    fn options(pool: &Self::Pool) -> Self::Options {
+        pool.connect_options().as_ref().clone()
     }
 }
 

@@ -11,7 +11,7 @@ mod source;
 
 pub use provider::TokioPostgresProvider;
 pub use session::TokioPostgres;
-pub use shedlock_sql::{Builder, SqlStore, TimeMode};
+pub use shedlock_sql::{Builder, Duties, SqlStore, TimeMode};
 pub use source::{ClientSource, Clients};
 /// The client, in the version that `builder` accepts.
 pub use tokio_postgres;

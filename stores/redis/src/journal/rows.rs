@@ -10,6 +10,7 @@ use shedlock_core::{
 };
 use shedlock_journal::merge::Limits;
 use shedlock_provider::{Result, conflict};
+use shedlock_support::text::first_bytes;
 
 use crate::codec::instant;
 use crate::key::LONGEST_NAME;
@@ -23,7 +24,7 @@ pub(super) const LIMITS: Limits = Limits {
     text: LONGEST_TEXT,
     line: LONGEST_TEXT,
     word: LONGEST_TEXT,
-    cut: |text, longest| &text[..text.floor_char_boundary(longest)],
+    cut: first_bytes,
 };
 
 /// A text as one line.

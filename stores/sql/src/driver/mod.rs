@@ -11,7 +11,7 @@ mod sharing;
 
 use std::ops::DerefMut;
 
-pub use crate::builder::Server;
+pub use crate::builder::{Reports, Server};
 pub use crate::dialect::{Dialect, Proof};
 pub use crate::failure::{BoxError, Class, Failure, Refusal};
 #[cfg(feature = "file")]

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use shedlock::{Executor, LockConfig, Outcome};
+use shedlock::{Executor, JobsRequest, LockConfig, Outcome};
 use shedlock_core::{ErrorKind, ExtendRequest, LockProvider, UnlockRequest};
-use shedlock_sqlx::PostgresProvider;
+use shedlock_sqlx::{Duties, PostgresProvider};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Executor as _, PgPool};
 
@@ -67,6 +67,55 @@ async fn jobs_that_hold_all_connections_of_a_pool_keep_their_locks() {
     });
     let outcomes = outcomes.await;
     assert!(!loses_at_its_deadline(&outcomes), "{outcomes:?}");
+}
+
+#[tokio::test]
+async fn without_connections_of_its_own_a_provider_loses_the_leases_of_a_pool_that_is_taken() {
+    let room = Room::migrated().await;
+    let name = unique("pool-only");
+    let pool = pool(3, options(&name)).await;
+    let provider = PostgresProvider::builder(pool.clone()).schema(&room.schema);
+    let provider = provider.duties(Duties::Pool).build().unwrap();
+    let executor = Executor::new(Arc::new(provider));
+    let outcomes = three_jobs(&executor, &pool, async || {
+        sleep(LEASE / 2).await;
+        assert_eq!(room.sessions(&name).await, 3);
+    });
+    assert!(loses_at_its_deadline(&outcomes.await));
+}
+
+/// Its locks, its journal and the duties of its tasks: no more than four connections, and none of the pool.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_beside_a_pool_opens_four_connections_at_most() {
+    let room = Room::migrated().await;
+    let name = unique("beside");
+    let pool = pool(1, options(&name)).await;
+    let mut taken = pool.acquire().await.unwrap();
+    let builder = PostgresProvider::builder(pool.clone()).beside();
+    let provider = Arc::new(builder.schema(&room.schema).build().unwrap());
+    let journal = provider.journal().expect("SQL has a journal");
+    journal.migrate().await.unwrap();
+    let duties = provider.for_duties().expect("it opens another connection");
+    let duties = duties.await.unwrap();
+    let names: Vec<_> = (0..40)
+        .map(|at| crate::room::name(&format!("job-{at}")))
+        .collect();
+    let all = JobsRequest::default();
+    let looks = names.iter().map(|name| provider.inspect(name));
+    let second_looks = names.iter().map(|name| duties.inspect(name));
+    let jobs = (0..10).map(|_| journal.jobs(&all));
+    let (looks, second_looks, jobs) = futures_util::join!(
+        futures_util::future::join_all(looks),
+        futures_util::future::join_all(second_looks),
+        futures_util::future::join_all(jobs),
+    );
+    assert!(looks.iter().chain(&second_looks).all(Result::is_ok) && jobs.iter().all(Result::is_ok));
+    assert_eq!(
+        room.sessions(&name).await,
+        4 + 1,
+        "four, and that of the pool"
+    );
+    sqlx::query("SELECT 1").execute(&mut *taken).await.unwrap();
 }
 
 /// With one session more than the jobs use, and at its limits of sessions and of clients.
