@@ -29,6 +29,7 @@ mod faketime;
 mod fuzz;
 mod interop;
 mod java;
+mod kit;
 mod lowest;
 mod messages;
 mod oldest_rust;
@@ -67,6 +68,8 @@ enum Task {
     Test(test::Args),
     /// Test that real ShedLock and ours exclude each other, on each store that both support.
     Interop(interop::Args),
+    /// Run the laws on a server of yours, and write a report that you can send.
+    Kit(kit::Args),
     /// Share the jobs of an application with Spring Boot and ShedLock, for as long as you like, and count their ticks.
     Spring(spring::Args),
     /// Kill and stop processes while the network fails and the store crashes, for as long as you
@@ -113,6 +116,7 @@ fn main() -> ExitCode {
     let done = match cli.task {
         Task::Test(args) => test::run(&args),
         Task::Torture(args) => torture::run(&args),
+        Task::Kit(args) => kit::run(&args),
         Task::Interop(args) => interop::run(&args),
         Task::Spring(args) => spring::run(&args),
         Task::Fuzz(args) => fuzz::run(&args),

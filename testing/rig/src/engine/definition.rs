@@ -195,8 +195,11 @@ impl Kind {
         format!("docker compose -f stores/{folder}/compose.yaml up --wait")
     }
 
-    /// The version that the server at a user's URL reports. Fails if nothing serves there.
-    pub(crate) fn version_at(self, url: &str) -> anyhow::Result<String> {
+    /// The version that the server at a user's URL reports.
+    ///
+    /// # Errors
+    /// If nothing serves there.
+    pub fn version_at(self, url: &str) -> anyhow::Result<String> {
         let url = Url::parse(url).context("the URL cannot be read")?;
         let host = url.host_str().context("the URL names no host")?;
         self.0.probe.version(&Address {
