@@ -32,7 +32,7 @@ use crate::contract::{
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no lock provider",
     label = "a provider is expected here",
-    note = "a pool or a client becomes a provider by the driver of its crate, like `shedlock_sqlx::PostgresProvider::new(pool)`",
+    note = "a pool or a client becomes a provider by the crate of its driver, like `shedlock_sqlx::PostgresProvider::new(pool)`",
     note = "`shedlock::connect(url)` makes one that opens connections of its own"
 )]
 pub trait LockProvider: fmt::Debug + Send + Sync + 'static {
