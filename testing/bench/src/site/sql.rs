@@ -5,12 +5,12 @@ use std::sync::Arc;
 use anyhow::{Context as _, ensure};
 use shedlock_core::LockProvider;
 use shedlock_sqlx::{MySqlProvider, PostgresProvider, SqliteProvider};
-use shedlock_tokio_postgres::{ClientSource, TokioPostgresProvider};
+use shedlock_tokio_postgres::TokioPostgresProvider;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::NoTls;
 use url::Url;
 
 use super::{Durability, Site};
@@ -22,30 +22,6 @@ const DATABASE: &str = "shedlock_bench";
 
 /// Makes PostgreSQL log every statement of a session.
 pub(crate) const LOG_STATEMENTS: (&str, &str) = ("options", "-c log_statement=all");
-
-/// A pool of deadpool, as an application would supply it.
-#[derive(Debug)]
-struct Deadpool(deadpool_postgres::Pool);
-
-impl ClientSource for Deadpool {
-    type Lent = deadpool_postgres::Object;
-
-    async fn lend(&self) -> Result<Self::Lent, Box<dyn std::error::Error + Send + Sync>> {
-        Ok(self.0.get().await?)
-    }
-
-    fn client(lent: &Self::Lent) -> &Client {
-        lent
-    }
-
-    fn is_closed(&self) -> bool {
-        self.0.is_closed()
-    }
-
-    fn discard(lent: Self::Lent) {
-        drop(deadpool_postgres::Object::take(lent));
-    }
-}
 
 impl Site {
     /// The provider with these options in its URL.
@@ -170,8 +146,7 @@ impl Site {
     ) -> anyhow::Result<Arc<dyn LockProvider>> {
         let manager = deadpool_postgres::Manager::new(self.url.parse()?, NoTls);
         let pool = deadpool_postgres::Pool::builder(manager).max_size(connections);
-        let provider = TokioPostgresProvider::builder(Deadpool(pool.build()?)).build()?;
-        Ok(Arc::new(provider))
+        Ok(Arc::new(TokioPostgresProvider::new(pool.build()?)))
     }
 
     /// The same with counted statements.
