@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
+use shedlock_grammar::duration::{self, Refusal};
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::spanned::Spanned;
 use syn::{Expr, ExprLit, Ident, Lit, LitStr, Path, Token, UnOp, parse_quote};
 
-use crate::duration;
 use crate::name::Name;
 
 const KEYS: &str = "`name`, `lock_at_most_for`, `lock_at_least_for`, `keep_alive`, \
@@ -295,8 +295,9 @@ pub(crate) fn period(value: Expr) -> syn::Result<Period> {
             lit: Lit::Str(text),
             ..
         }) => {
-            let duration = duration::parse(&text.value());
-            let duration = duration.map_err(|message| syn::Error::new(text.span(), message))?;
+            let refused =
+                |refusal: Refusal| syn::Error::new(text.span(), refusal.in_words(&text.value()));
+            let duration = duration::parse(&text.value()).map_err(refused)?;
             Ok(Period::Known(duration, text.span()))
         }
         Expr::Lit(other) => Err(no_unit(&other)),
@@ -309,7 +310,7 @@ pub(crate) fn period(value: Expr) -> syn::Result<Period> {
 
 fn no_unit(value: &impl quote::ToTokens) -> syn::Error {
     let text = value.to_token_stream().to_string().replace(' ', "");
-    syn::Error::new_spanned(value, duration::unreadable(&text))
+    syn::Error::new_spanned(value, Refusal::Unreadable.in_words(&text))
 }
 
 /// Removes the invisible group around a value that a `macro_rules` macro passes on.

@@ -3,12 +3,10 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 use shedlock::LockName;
-use shedlock::scheduler::Schedule;
 use syn::{Item, LitStr};
 
 use crate::name::Name;
-use crate::scheduled::check;
-use crate::{duration as durations, expand, scheduled};
+use crate::{expand, scheduled};
 
 /// The compiler has its own limit, and this thread's stack is limited too.
 const DEEPEST: usize = 40;
@@ -83,33 +81,4 @@ fn name(data: &[u8]) {
     }
 }
 
-/// Durations: the compile-time parser accepts exactly what the runtime accepts.
-fn duration(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
-    match (
-        durations::parse(&text),
-        shedlock_core::parse_duration(&text),
-    ) {
-        (Ok(here), Ok(there)) => assert_eq!(here, there),
-        (Err(here), Err(there)) => assert_eq!(here, there.to_string()),
-        (here, there) => panic!("{here:?} here, {there:?} there"),
-    }
-}
-
-/// A cron expression and a zone, one per line: the attribute refuses what the scheduler refuses.
-fn cron(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
-    let (cron, zone) = text.split_once('\n').unwrap_or((&text, "UTC"));
-    same(check::cron(cron), Schedule::cron(cron));
-    same(check::zone(zone), Schedule::cron_in("0 0 * * *", zone));
-}
-
-fn same(here: Result<(), String>, there: Result<Schedule, shedlock::Error>) {
-    match (here, there) {
-        (Ok(()), Ok(_)) => {}
-        (Err(here), Err(there)) => assert_eq!(here, there.to_string()),
-        (here, there) => panic!("{here:?} here, {there:?} there"),
-    }
-}
-
-shedlock_fuzz::tests!(lock_attribute, schedule_attribute, name, duration, cron);
+shedlock_fuzz::tests!(lock_attribute, schedule_attribute, name);

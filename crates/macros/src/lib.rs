@@ -1,7 +1,6 @@
 #![doc = include_str!("../README.md")]
 
 mod attr;
-mod duration;
 mod expand;
 mod function;
 #[cfg(all(test, feature = "scheduled"))]

@@ -1,7 +1,10 @@
 //! The name of the lock: fixed, with arguments of the function, or computed.
 
+use std::ops::Range;
+
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
+use shedlock_grammar::template;
 use syn::{Expr, LitStr};
 
 /// The value of `name = …`.
@@ -24,25 +27,16 @@ impl Name {
     pub(crate) fn from_literal(literal: &LitStr) -> syn::Result<Self> {
         let source = Source::of(literal);
         let text = literal.value();
-        let mut scan = Scan {
-            source: &source,
-            fixed: String::new(),
-            format: String::new(),
-            arguments: Vec::new(),
-        };
-        scan.read(&text)?;
-        if scan.arguments.is_empty() {
-            if scan.fixed.trim().is_empty() {
-                return Err(syn::Error::new(
-                    literal.span(),
-                    "the lock's name is empty or blank; set one",
-                ));
-            }
-            return Ok(Self::Fixed(LitStr::new(&scan.fixed, literal.span())));
+        let template = template::parse(&text)
+            .map_err(|refusal| syn::Error::new(source.span(refusal.at), refusal.message))?;
+        if template.arguments.is_empty() {
+            return Ok(Self::Fixed(LitStr::new(&template.fixed, literal.span())));
         }
+        let arguments = template.arguments.into_iter();
+        let arguments = arguments.map(|(code, at)| argument(code, source.span(at)));
         Ok(Self::Template {
-            format: LitStr::new(&scan.format, literal.span()),
-            arguments: scan.arguments,
+            format: LitStr::new(&template.format, literal.span()),
+            arguments: arguments.collect::<syn::Result<_>>()?,
             written: literal.clone(),
         })
     }
@@ -92,116 +86,23 @@ impl Source {
 
     /// Returns the span of these bytes of the text. If the compiler does not provide spans of
     /// parts, as stable does not yet, returns the span of the whole literal.
-    fn span(&self, from: usize, to: usize) -> Span {
+    fn span(&self, at: Range<usize>) -> Span {
         self.start
-            .and_then(|start| self.literal.subspan(start + from..start + to))
+            .and_then(|start| self.literal.subspan(start + at.start..start + at.end))
             .unwrap_or_else(|| self.literal.span())
     }
 }
 
-struct Scan<'a> {
-    source: &'a Source,
-    /// The text with `{{` and `}}` resolved. This is the name if there are no arguments.
-    fixed: String,
-    /// The text as a format string.
-    format: String,
-    arguments: Vec<Expr>,
-}
-
-impl Scan<'_> {
-    fn read(&mut self, text: &str) -> syn::Result<()> {
-        let mut at = 0;
-        while let Some(next) = text[at..].chars().next() {
-            let rest = &text[at..];
-            if rest.starts_with("{{") || rest.starts_with("}}") {
-                self.fixed.push(next);
-                self.format.push_str(&rest[..2]);
-                at += 2;
-            } else if next == '{' {
-                let Some(length) = rest.find('}') else {
-                    return Err(self.error(
-                        at,
-                        text.len(),
-                        "unmatched `{`: write `{{` for a literal brace",
-                    ));
-                };
-                self.argument(&rest[1..length], at + 1)?;
-                at += length + 1;
-            } else if next == '}' {
-                return Err(self.error(
-                    at,
-                    at + 1,
-                    "unmatched `}`: write `}}` for a literal brace",
-                ));
-            } else if next.is_control() {
-                let message =
-                    format!("the name contains the control character {next:?}; remove it");
-                return Err(self.error(at, at + next.len_utf8(), message));
-            } else {
-                self.fixed.push(next);
-                self.format.push(next);
-                at += next.len_utf8();
-            }
-        }
-        Ok(())
-    }
-
-    /// Parses the text between two braces, which starts at this byte.
-    fn argument(&mut self, inside: &str, start: usize) -> syn::Result<()> {
-        let (code, spec) = split_spec(inside);
-        let end = start + code.len();
-        if code.trim().is_empty() {
-            return Err(self.error(
-                start.saturating_sub(1),
-                end + 1,
-                "the braces name nothing: write an argument of the function, or a field, like \
-                 `{tenant.id}`",
-            ));
-        }
-        if spec.contains('{') {
-            return Err(self.error(
-                end,
-                end + spec.len(),
-                "a width or precision from an argument is not supported: use `name = format!(…)`",
-            ));
-        }
-        let span = self.source.span(start, end);
-        let expression = LitStr::new(code, span).parse::<Expr>().ok();
-        let Some(expression) = expression.filter(is_plain) else {
-            let message = format!(
-                "`{}` is not an argument, field, constant, method call or index: use \
-                 `name = format!(…)`",
-                code.trim()
-            );
-            return Err(self.error(start, end, message));
-        };
-        self.arguments.push(expression);
-        self.format.push('{');
-        self.format.push_str(spec);
-        self.format.push('}');
-        Ok(())
-    }
-
-    fn error(&self, from: usize, to: usize, message: impl std::fmt::Display) -> syn::Error {
-        syn::Error::new(self.source.span(from, to), message)
-    }
-}
-
-/// Splits `id:>8` into the expression `id` and the specification `:>8`. The `::` of a path does not
-/// separate them.
-fn split_spec(inside: &str) -> (&str, &str) {
-    let bytes = inside.as_bytes();
-    let mut at = 0;
-    while at < bytes.len() {
-        if bytes[at] == b':' {
-            if bytes.get(at + 1) != Some(&b':') {
-                return inside.split_at(at);
-            }
-            at += 1;
-        }
-        at += 1;
-    }
-    (inside, "")
+fn argument(code: &str, span: Span) -> syn::Result<Expr> {
+    let expression = LitStr::new(code, span).parse::<Expr>().ok();
+    expression.filter(is_plain).ok_or_else(|| {
+        let message = format!(
+            "`{}` is not an argument, field, constant, method call or index: use \
+             `name = format!(…)`",
+            code.trim()
+        );
+        syn::Error::new(span, message)
+    })
 }
 
 /// Names consist of places and calls. Anything with control flow or an operator belongs outside of

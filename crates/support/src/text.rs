@@ -1,9 +1,10 @@
 //! Formats instants and durations for people.
 
 use std::borrow::Cow;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
+pub use shedlock_grammar::duration::written as duration;
 
 /// Formats an instant as RFC 3339 in UTC, with as many fraction digits as needed, clamped to the
 /// years that the format can represent.
@@ -65,32 +66,6 @@ fn is_hidden(char: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
             | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
             | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
-}
-
-/// Formats a duration as `1h 30m` or `500ms`, the form that every setting reads.
-pub fn duration(duration: Duration) -> String {
-    const UNITS: [(&str, u128); 7] = [
-        ("d", 86_400_000_000_000),
-        ("h", 3_600_000_000_000),
-        ("m", 60_000_000_000),
-        ("s", 1_000_000_000),
-        ("ms", 1_000_000),
-        ("us", 1_000),
-        ("ns", 1),
-    ];
-    let mut rest = duration.as_nanos();
-    let mut parts = Vec::new();
-    for (unit, nanos) in UNITS {
-        if rest >= nanos {
-            parts.push(format!("{}{unit}", rest / nanos));
-            rest %= nanos;
-        }
-    }
-    if parts.is_empty() {
-        "0s".to_owned()
-    } else {
-        parts.join(" ")
-    }
 }
 
 /// RFC 3339 in UTC to the second, rounded down: what has happened is never shown in the future.

@@ -7,23 +7,30 @@ use std::time::Duration;
 #[cfg(feature = "ui")]
 use axum::http::HeaderName;
 use jiff::tz::TimeZone;
-use shedlock::{Owner, PruneRequest, parse_duration};
+use shedlock::{Owner, PruneRequest};
+use shedlock_grammar::duration::{self, Refusal};
 
 /// A duration, which may be zero.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    parse_duration(text).map_err(|_| {
-        let message = if text.trim().is_empty() {
-            "it is empty: set a duration, like 10m, or unset it"
-        } else if is_negative(text) {
-            "it must not be negative"
-        } else if let Some(unit) = unknown_unit(text) {
-            return format!(
-                "its unit {unit:?} is unknown: write d, h, m (minutes), s or ms, like 10m or 1h30m"
-            );
-        } else {
-            wrong_numbers(text).unwrap_or(
-                "write it with its unit (d, h, m, s or ms), like 10m, 1h30m, 500ms or PT10M",
-            )
+    duration::parse(text).map_err(|refusal| {
+        if text.trim().is_empty() {
+            return "it is empty: set a duration, like 10m, or unset it".to_owned();
+        }
+        if is_negative(text) {
+            return "it must not be negative".to_owned();
+        }
+        let message = match (refusal, unknown_unit(text)) {
+            (Refusal::TooLong, _) => "it is too long, at most 7304484d is possible",
+            (Refusal::Order, _) => {
+                "write each unit once, the largest first (d, h, m, s or ms), like 10m, 1h30m, \
+                 500ms or PT10M"
+            }
+            (_, Some(unit)) => {
+                return format!(
+                    "its unit {unit:?} is unknown: write d, h, m (minutes), s or ms, like 10m or 1h30m"
+                );
+            }
+            _ => "write it with its unit (d, h, m, s or ms), like 10m, 1h30m, 500ms or PT10M",
         };
         message.to_owned()
     })
@@ -73,38 +80,14 @@ fn is_negative(text: &str) -> bool {
     positive.starts_with(|char: char| char.is_ascii_digit() || char == 'P')
 }
 
-const UNITS: [&str; 5] = ["d", "h", "m", "s", "ms"];
-
-/// The unit of a number with an unknown unit.
+/// The unit of a number that is no duration with it.
 fn unknown_unit(text: &str) -> Option<&str> {
     let unit = text
         .trim()
         .trim_start_matches(|char: char| char.is_ascii_digit());
     let has_number = unit.len() < text.trim().len();
     let is_word = !unit.is_empty() && unit.chars().all(char::is_alphabetic);
-    (has_number && is_word && !UNITS.contains(&unit)).then_some(unit)
-}
-
-/// What is wrong with a text that is no duration although each of its numbers has a unit.
-fn wrong_numbers(text: &str) -> Option<&'static str> {
-    let mut rest = text.trim();
-    let mut last = None;
-    while !rest.is_empty() {
-        let after_number = rest.trim_start_matches(|char: char| char.is_ascii_digit());
-        let after_unit = after_number.trim_start_matches(|char: char| char.is_ascii_alphabetic());
-        let unit = &after_number[..after_number.len() - after_unit.len()];
-        let unit = UNITS.iter().position(|known| *known == unit);
-        let unit = unit.filter(|_| after_number.len() < rest.len())?;
-        if last.is_some_and(|last| last >= unit) {
-            return Some(
-                "write each unit once, the largest first (d, h, m, s or ms), like 10m, 1h30m, \
-                 500ms or PT10M",
-            );
-        }
-        last = Some(unit);
-        rest = after_unit.trim_start();
-    }
-    last.map(|_| "it is too long, at most 7304484d is possible")
+    (has_number && is_word).then_some(unit)
 }
 
 /// A number of attempts.

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
+use shedlock_grammar::cron::Pattern;
+use shedlock_grammar::period::{check_every, check_fixed_delay};
+use shedlock_grammar::{instant, zone};
 use syn::spanned::Spanned;
 use syn::{Expr, ExprLit, Ident, Lit, LitStr, Path, parse_quote};
 
-use super::check;
 use super::completion::Completion;
 use crate::attr::{Errors, Period, Value, period, read_pairs, unknown_key};
 
@@ -91,22 +93,24 @@ impl Arguments {
         match key.to_string().as_str() {
             "cron" => {
                 keys.triggers.push(key.clone());
-                let cron = errors.keep(text(value, check::cron)).map(Trigger::Cron);
+                let cron = errors
+                    .keep(text(value, |text| Pattern::parse(text).map(drop)))
+                    .map(Trigger::Cron);
                 self.trigger = self.trigger.take().or(cron);
             }
             "every" => {
                 keys.triggers.push(key.clone());
-                let every = errors.keep(checked_period(value, check::every));
+                let every = errors.keep(checked_period(value, check_every));
                 self.trigger = self.trigger.take().or(every.map(Trigger::Every));
             }
             "fixed_delay" => {
                 keys.triggers.push(key.clone());
-                let delay = errors.keep(checked_period(value, check::fixed_delay));
+                let delay = errors.keep(checked_period(value, check_fixed_delay));
                 self.trigger = self.trigger.take().or(delay.map(Trigger::FixedDelay));
             }
             "zone" => {
                 keys.zone = Some(key.clone());
-                self.zone = errors.keep(text(value, check::zone));
+                self.zone = errors.keep(text(value, zone::check));
             }
             "anchor" => {
                 keys.anchor = Some(key.clone());
@@ -165,7 +169,9 @@ impl Arguments {
         self.completion.check(has_slots, errors);
         let gap = match &self.trigger {
             Some(Trigger::Every(Period::Known(every, _))) => Some(*every),
-            Some(Trigger::Cron(Text::Known(cron))) => check::shortest_gap(&cron.value()),
+            Some(Trigger::Cron(Text::Known(cron))) => Pattern::parse(&cron.value())
+                .ok()
+                .and_then(|pattern| pattern.shortest_gap()),
             _ => None,
         };
         if let Some(gap) = gap {
@@ -304,8 +310,9 @@ fn checked_period(value: Expr, check: fn(Duration) -> Result<(), String>) -> syn
 fn anchor(value: Expr) -> syn::Result<Expr> {
     match literal(&value) {
         Some(Lit::Str(text)) => {
-            let (seconds, nanos) = check::anchor(&text.value())
+            let since = instant::parse(&text.value())
                 .map_err(|message| syn::Error::new(text.span(), message))?;
+            let (seconds, nanos) = (since.as_secs(), since.subsec_nanos());
             Ok(parse_quote! {
                 ::std::time::UNIX_EPOCH + ::std::time::Duration::new(#seconds, #nanos)
             })

@@ -1,23 +1,18 @@
 //! Cron: converts local times to instants, across changes of the clock.
 
-mod refusal;
-
 use std::fmt;
 use std::time::Duration;
 
 use shedlock_core::{Error, ErrorKind};
+use shedlock_grammar::cron::{self, Pattern};
 
-use refusal::read;
-
-use super::fields::Fields;
+use super::local_times::LocalTimes;
 use super::zone::{Stretch, Zone};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cron {
     expression: Box<str>,
-    fields: Fields,
-    /// Vixie's wildcard jobs: they follow the clock, whereas other jobs follow times of day.
-    runs_through: bool,
+    times: LocalTimes,
     zone: Zone,
 }
 
@@ -29,18 +24,11 @@ impl Cron {
     }
 
     fn parse_in(expression: &str, zone: Zone) -> Result<Self, Error> {
-        let refused = |message| Error::new(ErrorKind::InvalidInput, message);
-        let parsed = read(expression).map_err(refused)?;
-        let fields = Fields::of(&parsed);
-        if !fields.ever_fit() {
-            let message =
-                format!("the cron expression {expression:?} never fires: no date matches");
-            return Err(refused(message));
-        }
+        let pattern = Pattern::parse(expression)
+            .map_err(|message| Error::new(ErrorKind::InvalidInput, message))?;
         Ok(Self {
             expression: expression.into(),
-            fields,
-            runs_through: runs_through(parsed.pattern.as_str()),
+            times: LocalTimes(pattern),
             zone,
         })
     }
@@ -49,9 +37,9 @@ impl Cron {
         &self.expression
     }
 
-    /// The expression in words, like `At 03:00.`
+    /// The expression in words, like `at 03:00`
     pub(super) fn in_words(&self) -> Option<String> {
-        Some(read(&self.expression).ok()?.describe())
+        cron::in_words(&self.expression)
     }
 
     pub(super) fn zone(&self) -> &str {
@@ -64,7 +52,7 @@ impl Cron {
         let mut stretch = self.zone.stretch(second)?;
         let mut from = (second + 1 + stretch.offset).max(self.begin(&stretch));
         loop {
-            let local = self.fields.first_from(from)?;
+            let local = self.times.first_from(from)?;
             if local < stretch.end.saturating_add(stretch.offset) {
                 return instant(&stretch, local);
             }
@@ -79,7 +67,7 @@ impl Cron {
         let mut stretch = self.zone.stretch(second)?;
         let mut until = second + stretch.offset;
         loop {
-            let local = self.fields.last_until(until)?;
+            let local = self.times.last_until(until)?;
             if local >= self.begin(&stretch) {
                 return instant(&stretch, local);
             }
@@ -90,13 +78,13 @@ impl Cron {
 
     /// Returns the shortest time between two slots, if the fields determine it.
     pub(super) fn shortest_gap(&self) -> Option<Duration> {
-        self.fields.shortest_gap().map(Duration::from_secs)
+        self.times.0.shortest_gap()
     }
 
     /// Returns true if a day may match either of the day fields, which Spring and Quartz do not
     /// support.
     pub(super) fn takes_either_day(&self) -> bool {
-        self.fields.takes_either_day()
+        self.times.0.takes_either_day()
     }
 
     /// Returns the first local time that can fire in this stretch.
@@ -105,7 +93,7 @@ impl Cron {
     /// when the clock first reaches them. Times that the jump at the start of the stretch skipped
     /// fire at that jump. Times that had been reached before do not fire again.
     fn begin(&self, stretch: &Stretch) -> i64 {
-        if self.runs_through {
+        if self.times.0.runs_through() {
             stretch.start.saturating_add(stretch.offset)
         } else {
             stretch.reached
@@ -119,16 +107,6 @@ fn instant(stretch: &Stretch, local: i64) -> Option<i64> {
     (local - stretch.offset)
         .max(stretch.start)
         .checked_mul(MICROS)
-}
-
-/// Returns true if the field of seconds, minutes or hours begins with `*`.
-fn runs_through(expression: &str) -> bool {
-    let fields: Vec<&str> = expression.split_whitespace().collect();
-    let times = fields.len().saturating_sub(3);
-    fields
-        .iter()
-        .take(times)
-        .any(|field| field.starts_with('*'))
 }
 
 impl fmt::Display for Cron {

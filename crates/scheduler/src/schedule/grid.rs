@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use shedlock_core::{Error, ErrorKind, HUNDRED_YEARS};
-
-use shedlock_support::text;
+use shedlock_core::{Error, ErrorKind};
+use shedlock_grammar::period;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Grid {
@@ -13,27 +12,15 @@ pub(super) struct Grid {
     anchor: i64,
 }
 
-pub(super) const SHORTEST: Duration = Duration::from_millis(1);
-
 impl Grid {
     pub(super) fn new(period: Duration) -> Result<Self, Error> {
-        let refused = |why: &str| {
-            let message = format!("cannot run every {}: {why}", text::duration(period));
-            Err(Error::new(ErrorKind::InvalidInput, message))
-        };
-        if period < SHORTEST {
-            return refused("the shortest period is 1ms");
-        }
-        if period > HUNDRED_YEARS {
-            return refused("the longest period is 100 years");
-        }
-        if period.subsec_nanos() % 1_000 != 0 {
-            return refused("periods must be whole microseconds");
-        }
-        match i64::try_from(period.as_micros()) {
-            Ok(period) => Ok(Self { period, anchor: 0 }),
-            Err(_) => refused("the longest period is 100 years"),
-        }
+        let refused = |message| Error::new(ErrorKind::InvalidInput, message);
+        period::check_every(period).map_err(refused)?;
+        let micros = period.as_micros() as i64;
+        Ok(Self {
+            period: micros,
+            anchor: 0,
+        })
     }
 
     pub(super) fn anchor_at(&mut self, anchor: i64) {

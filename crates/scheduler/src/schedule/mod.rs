@@ -1,8 +1,8 @@
 //! Schedules: when a job is due. A pure computation that gives the same result on every replica.
 
 mod cron;
-mod fields;
 mod grid;
+mod local_times;
 mod parsed;
 mod registered;
 mod zone;
@@ -11,6 +11,7 @@ use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{Clock, Error, ErrorKind, HUNDRED_YEARS, LockDuration, Slot, SystemClock};
+use shedlock_grammar::period;
 
 use cron::Cron;
 use grid::Grid;
@@ -144,18 +145,8 @@ impl Schedule {
     /// `InvalidInput`: unreadable, shorter than 1 ms, or longer than 100 years.
     pub fn fixed_delay(delay: impl Into<LockDuration>) -> Result<Self, Error> {
         let delay = delay.into().get()?;
-        if delay.is_zero() {
-            let zero = "the delay is zero: the job would run without a pause";
-            return Err(Error::new(ErrorKind::InvalidInput, zero));
-        }
-        if delay < grid::SHORTEST {
-            let short = "the delay is shorter than 1ms: the job would use a whole core";
-            return Err(Error::new(ErrorKind::InvalidInput, short));
-        }
-        if delay > HUNDRED_YEARS {
-            let long = "the delay is longer than 100 years: the job would never run again";
-            return Err(Error::new(ErrorKind::InvalidInput, long));
-        }
+        period::check_fixed_delay(delay)
+            .map_err(|message| Error::new(ErrorKind::InvalidInput, message))?;
         Ok(Self(Kind::FixedDelay(delay)))
     }
 

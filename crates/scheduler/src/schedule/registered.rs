@@ -89,16 +89,7 @@ pub fn schedule_in_words(job: &JobRecord) -> Option<String> {
     let Kind::Cron(cron) = &schedule.0 else {
         return None;
     };
-    let words = cron.in_words()?;
-    let words = words.trim_end_matches('.');
-    // croner writes "At every 15 minutes".
-    let words = match words.starts_with("At every ") {
-        true => &words["At ".len()..],
-        false => words,
-    };
-    let mut chars = words.chars();
-    let first = chars.next()?;
-    Some(first.to_lowercase().chain(chars).collect())
+    cron.in_words()
 }
 
 fn on_grid(period: Duration, anchor: SystemTime, after: SystemTime) -> Option<SystemTime> {

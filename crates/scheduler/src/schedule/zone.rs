@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use shedlock_core::{Error, ErrorKind};
+use shedlock_grammar::zone;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Zone(TimeZone);
@@ -28,9 +29,7 @@ const FURTHEST_BACK: i64 = 2 * 86_400;
 impl Zone {
     pub(super) fn get(name: &str) -> Result<Self, Error> {
         TimeZone::get(name).map(Self).map_err(|_| {
-            let message = format!("unknown time zone {name:?}");
-            Error::new(ErrorKind::InvalidInput, message)
-                .advise("use a name from the IANA database, like \"Europe/Berlin\" or \"UTC\"")
+            Error::new(ErrorKind::InvalidInput, zone::unknown(name)).advise(zone::REMEDY)
         })
     }
 

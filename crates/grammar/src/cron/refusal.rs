@@ -1,33 +1,12 @@
-//! Reads a cron expression, or says why it is refused: the field, the value, and what the field allows.
-//!
-//! `#[scheduled]` refuses an expression in the same words: crates/macros has a copy of this file.
+//! Why a cron expression is refused: the field, the value, and what the field allows.
 
-use croner::Cron;
-use croner::parser::{CronParser, Year};
+use super::field::{DAY, KINDS, MONTH, WEEKDAY, WEEKDAYS, is_number, parts};
 
 const FORM: &str = "write five fields (minute, hour, day of month, month, day of week), or six \
                     with seconds first";
 
-/// The name of each field, its numbers, and all that may be written in it.
-const FIELDS: [(&str, &str, &str); 6] = [
-    ("second", "0-59", "0-59"),
-    ("minute", "0-59", "0-59"),
-    ("hour", "0-23", "0-23"),
-    (
-        "day of month",
-        "1-31",
-        "1-31, L, LW, or W after a day, like 15W",
-    ),
-    ("month", "1-12", "1-12 or JAN-DEC"),
-    (
-        "day of week",
-        "0-7",
-        "0-7, SUN-SAT, or one of these with L or #, like 5L or MON#2",
-    ),
-];
-
 /// How many values each field has, what they are, what they fill, and what to use for a longer step.
-const SPANS: [(u64, &str, &str, Longer); 6] = [
+const STEPS: [(u64, &str, &str, Longer); 6] = [
     (60, "seconds", "a minute", Longer::Every("s")),
     (60, "minutes", "an hour", Longer::Every("m")),
     (24, "hours", "a day", Longer::Every("h")),
@@ -44,43 +23,13 @@ enum Longer {
     List(&'static str),
 }
 
-const WEEK: [&str; 8] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"];
-
-/// Reads an expression. If one of the day fields begins with `*`, a day has to match both, as in Vixie
-/// cron.
-///
-/// # Errors
-/// The message of the refusal.
-pub(super) fn read(expression: &str) -> Result<Cron, String> {
-    let fields: Vec<&str> = expression.split_whitespace().collect();
-    let is_starred = |field: &&str| field.starts_with(['*', '?']);
-    let both_days = match fields.as_slice() {
-        [.., day, _, weekday] => is_starred(day) || is_starred(weekday),
-        _ => false,
-    };
-    let parser = CronParser::builder()
-        .year(Year::Disallowed)
-        .dom_and_dow(both_days)
-        // For `5/15`, which is `5-59/15`.
-        .sloppy_ranges(true)
-        .build();
-    let known = match expression.trim().eq_ignore_ascii_case("@midnight") {
-        true => "@daily",
-        false => expression,
-    };
-    let parsed = || parser.parse(known).map_err(|_| refusal(&fields, &parser));
-    misread(&fields)
-        .map_or_else(parsed, Err)
-        .map_err(|why| format!("cannot read {expression:?} as a cron expression: {why}"))
-}
-
-/// Returns why an expression is refused that the parser accepts, but reads otherwise than its author
-/// or another reader would.
-fn misread(fields: &[&str]) -> Option<String> {
+/// Returns why an expression is refused that could be read, but otherwise than its author or another reader
+/// would.
+pub(super) fn misread(fields: &[&str]) -> Option<String> {
     let ([_, _, _, _, weekday] | [_, _, _, _, _, weekday]) = fields else {
         return None;
     };
-    let first = FIELDS.len() - fields.len();
+    let first = KINDS.len() - fields.len();
     let mut parts = (first..)
         .zip(fields)
         .flat_map(|(nth, field)| field.split(',').map(move |part| (nth, part)));
@@ -114,8 +63,8 @@ fn wrong_weekday(part: &str) -> Option<String> {
 fn wrong_step(part: &str, nth: usize) -> Option<String> {
     let (range, step) = part.split_once('/')?;
     let step = step.split('#').next().filter(|step| is_number(step))?;
-    let (name, ..) = FIELDS[nth];
-    let (size, unit, whole, longer) = &SPANS[nth];
+    let name = KINDS[nth].name;
+    let (size, unit, whole, longer) = &STEPS[nth];
     let step = step.trim_start_matches('0');
     let count: u64 = match step {
         "" => return None,
@@ -137,7 +86,7 @@ fn wrong_step(part: &str, nth: usize) -> Option<String> {
     }
     let range = range.trim_start_matches('+').to_ascii_uppercase();
     let (reader, spring_counts_from) = match range.as_str() {
-        _ if nth + 1 < FIELDS.len() => return None,
+        _ if nth != WEEKDAY => return None,
         "*" | "?" if count > 1 => ("crond", 1),
         "SUN" => ("Kubernetes", 7),
         _ => return None,
@@ -149,13 +98,13 @@ fn wrong_step(part: &str, nth: usize) -> Option<String> {
     };
     Some(format!(
         "{reader} reads the day of week {part:?} as {}, and Spring as {}; list the days that you mean",
-        days(&WEEK[..7]),
-        days(&WEEK[spring_counts_from..])
+        days(&WEEKDAYS[..7]),
+        days(&WEEKDAYS[spring_counts_from..])
     ))
 }
 
-/// Returns why this parser refuses these fields.
-fn refusal(fields: &[&str], parser: &CronParser) -> String {
+/// Returns why these fields cannot be read.
+pub(super) fn reason(fields: &[&str]) -> String {
     match fields {
         [] => format!("it is empty; {FORM}"),
         ["-"] => "`-` disables a task in Spring; here, leave the job out, or pause it".to_owned(),
@@ -166,36 +115,45 @@ fn refusal(fields: &[&str], parser: &CronParser) -> String {
         }
         [_] => format!("it has 1 field; {FORM}"),
         [_, _, _, _, _] | [_, _, _, _, _, _] => {
-            wrong_field(fields, parser).unwrap_or_else(|| FORM.to_owned())
+            wrong_field(fields).unwrap_or_else(|| FORM.to_owned())
         }
         _ => format!("it has {} fields; {FORM}", fields.len()),
     }
 }
 
-fn wrong_field(fields: &[&str], parser: &CronParser) -> Option<String> {
-    let first = FIELDS.len() - fields.len();
+fn wrong_field(fields: &[&str]) -> Option<String> {
+    let first = KINDS.len() - fields.len();
     for (nth, field) in (first..).zip(fields.iter().copied()) {
-        if is_read(field, nth, parser) {
+        if is_read(field, nth) {
             continue;
         }
         let mut parts = field.split(',');
-        let wrong = parts.find(|part| !is_read(part, nth, parser));
-        return Some(wrong_part(wrong.unwrap_or(field), nth, parser));
+        let wrong = parts.find(|part| !is_read(part, nth));
+        return Some(wrong_part(wrong.unwrap_or(field), nth));
     }
     None
 }
 
-/// Returns whether the parser accepts this text in this field, with `*` in all others.
-fn is_read(text: &str, nth: usize, parser: &CronParser) -> bool {
-    let mut alone = ["*"; FIELDS.len()];
-    alone[nth] = text;
-    parser.parse(&alone.join(" ")).is_ok()
+/// Returns whether this text can be read in this field. An empty part of a list is passed over.
+fn is_read(text: &str, nth: usize) -> bool {
+    text.is_empty() || parts(nth, text).is_some()
 }
 
-fn wrong_part(part: &str, nth: usize, parser: &CronParser) -> String {
-    let (name, numbers, allowed) = FIELDS[nth];
+/// What may be written in this field.
+fn allowed(nth: usize) -> String {
+    let numbers = KINDS[nth].numbers();
+    match nth {
+        DAY => numbers + ", L, LW, or W after a day, like 15W",
+        WEEKDAY => numbers + ", SUN-SAT, or one of these with L or #, like 5L or MON#2",
+        MONTH => numbers + " or JAN-DEC",
+        _ => numbers,
+    }
+}
+
+fn wrong_part(part: &str, nth: usize) -> String {
+    let name = KINDS[nth].name;
     let article = if name == "hour" { "an" } else { "a" };
-    let not_one = |text: &str| format!("{text:?} is not {article} {name}; use {allowed}");
+    let not_one = |text: &str| format!("{text:?} is not {article} {name}; use {}", allowed(nth));
     let (range, step) = match part.split_once('/') {
         Some((range, step)) => (range, Some(step)),
         None => (part, None),
@@ -211,19 +169,17 @@ fn wrong_part(part: &str, nth: usize, parser: &CronParser) -> String {
         is_number(end) || end.len() == 3 && end.bytes().all(|byte| byte.is_ascii_alphabetic())
     };
     for end in &ends {
-        if is_read(end, nth, parser) {
+        if is_read(end, nth) {
             continue;
         }
         if is_number(end) {
             return match ends.iter().all(is_plain) {
-                true => format!("{name} {end} is not in {numbers}"),
+                true => format!("{name} {end} is not in {}", KINDS[nth].numbers()),
                 false => not_one(part),
             };
         }
         let is_wrong_week = |(day, week): &(&str, &str)| {
-            is_number(week)
-                && is_read(day, nth, parser)
-                && is_read(&format!("{day}#2"), nth, parser)
+            is_number(week) && is_read(day, nth) && is_read(&format!("{day}#2"), nth)
         };
         if let Some((day, _)) = end.split_once('#').filter(is_wrong_week) {
             return format!("in {end:?}, the number after # must be 1-5, like {day}#2");
@@ -236,8 +192,4 @@ fn wrong_part(part: &str, nth: usize, parser: &CronParser) -> String {
         }
         _ => not_one(part),
     }
-}
-
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
