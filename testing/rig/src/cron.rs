@@ -51,6 +51,12 @@ impl Cron {
         mounts: &[(&str, &str)],
         errors: Stdio,
     ) -> anyhow::Result<Running> {
+        Running::start(self.command(host, mounts).stderr(errors))
+    }
+
+    /// The command that starts it so, for settings of its own.
+    #[must_use]
+    pub fn command(self, host: &Path, mounts: &[(&str, &str)]) -> Command {
         let mounts = mounts.iter().map(|(here, there)| {
             format!("mkdir -p {there} && mount --bind \"$0/{here}\" {there} && ")
         });
@@ -65,10 +71,7 @@ impl Cron {
         let script = mounts.collect::<String>() + &daemon;
         let mut cron = Command::new("unshare");
         cron.args(["--mount", "sh", "-c", &script]).arg(host);
-        Running::start(
-            cron.stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(errors),
-        )
+        cron.stdin(Stdio::null()).stdout(Stdio::null());
+        cron
     }
 }
