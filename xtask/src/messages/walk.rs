@@ -11,11 +11,18 @@ use syn::parse::ParseStream;
 use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
 use syn::{
-    Block, Expr, Ident, Item, LitStr, Local, Macro, Pat, ReturnType, Signature, Stmt, Token,
+    Attribute, Block, Expr, Ident, Item, LitStr, Local, Macro, Pat, ReturnType, Signature, Stmt,
+    Token,
 };
 
 /// The functions that hold the words of operations and settings.
 const WORDS: [&str; 3] = ["in_code", "operation", "setting"];
+
+/// The package that makes no errors: what it refuses is a text, of which others make one.
+const GRAMMAR: &str = "crates/grammar";
+
+/// A text of fewer words is a part of others.
+const SHORTEST: usize = 3;
 
 /// All messages of a file, in its order.
 pub(super) fn messages(index: &Index, source: &Source, file: &syn::File) -> Vec<Message> {
@@ -81,6 +88,16 @@ impl Reader<'_> {
         }
     }
 
+    /// Lists a text of the grammar, if it is long enough to be one that a user sees.
+    fn list_text(&mut self, expr: &Expr) {
+        let text = self.text(expr);
+        let words = text.split_whitespace();
+        let words = words.filter(|word| word.contains(|char: char| char.is_ascii_alphabetic()));
+        if words.count() >= SHORTEST {
+            self.list(Message::new("text", text));
+        }
+    }
+
     /// The words of an operation or a setting: one for each arm.
     fn list_words(&mut self, block: &Block) {
         let Some(Stmt::Expr(Expr::Match(words), None)) = block.stmts.last() else {
@@ -100,6 +117,9 @@ impl Reader<'_> {
 }
 
 impl<'ast> Visit<'ast> for Reader<'_> {
+    /// Documentation is a text to the parser.
+    fn visit_attribute(&mut self, _: &'ast Attribute) {}
+
     fn visit_item(&mut self, item: &'ast Item) {
         if !is_test(attributes(item)) {
             visit::visit_item(self, item);
@@ -147,6 +167,9 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     }
 
     fn visit_expr(&mut self, expr: &'ast Expr) {
+        if self.package == GRAMMAR && matches!(expr, Expr::Lit(_) | Expr::Macro(_)) {
+            return self.list_text(expr);
+        }
         // A name alone was listed where it was made.
         match self
             .message(expr)
