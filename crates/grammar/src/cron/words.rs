@@ -26,10 +26,10 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// More times of day than these are told as hours and minutes.
+/// More times of day are written as hours and minutes.
 const MOST_TIMES: usize = 4;
 
-/// The values of a field, as they are told.
+/// The values of a field, as they are written.
 enum Values {
     /// All.
     All,
