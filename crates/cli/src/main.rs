@@ -106,11 +106,12 @@ fn hide_memory() {
     }
 }
 
-/// Chooses between the two libraries of such a build, for clients that do not accept a
-/// configuration of their own.
+/// Chooses between the two crypto libraries of a build with `zookeepers://`. The clients of Redis and ZooKeeper accept
+/// no provider and use the one of the process, or panic if it has two libraries and none is installed. No library of
+/// ours installs one, but this is a program, and a build with one library needs no choice.
 pub(crate) fn choose_crypto() {
     // Nothing has chosen one before.
-    #[cfg(feature = "zookeeper-tls")]
+    #[cfg(feature = "tls-aws-lc")]
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 

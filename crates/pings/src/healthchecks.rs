@@ -13,7 +13,7 @@ use shedlock_journal::ErrorText;
 
 use crate::report::{RunReport, Runs, Service, Verdict};
 use crate::sender::{Message, Sender};
-use crate::{invalid, run_id, slug};
+use crate::{check_tls, invalid, run_id, slug};
 
 /// Pings a [healthchecks](https://healthchecks.io) server, hosted or your own, when a job's run
 /// starts and when it ends.
@@ -249,13 +249,15 @@ fn of_job(url: &str, job: &str) -> String {
 fn read(url: &str) -> Result<Url, Error> {
     let read = Url::parse(url).ok();
     let read = read.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-    read.ok_or_else(|| {
+    let read = read.ok_or_else(|| {
         invalid("the ping URL is not an HTTP URL")
             .advise("copy it from the check's page")
             .advise(
                 "it looks like https://hc-ping.com/<uuid> or https://hc-ping.com/<ping key>/{slug}",
             )
-    })
+    })?;
+    check_tls(&read)?;
+    Ok(read)
 }
 
 /// The end of a text that is too long.

@@ -12,10 +12,24 @@ pub use sentry::{Monitor, SentryCrons};
 
 use std::borrow::Cow;
 
+use reqwest::Url;
 use shedlock_core::{Error, ErrorKind};
+use shedlock_support::tls_features;
 
 fn invalid(what: impl Into<Cow<'static, str>>) -> Error {
     Error::new(ErrorKind::InvalidInput, what)
+}
+
+/// Refuses an HTTPS URL if this crate was built without TLS.
+fn check_tls(url: &Url) -> Result<(), Error> {
+    let has_tls = cfg!(any(feature = "tls-ring", feature = "tls-aws-lc"));
+    match has_tls || url.scheme() != "https" {
+        true => Ok(()),
+        false => {
+            Err(invalid("this program was built without TLS")
+                .advise(tls_features("shedlock-pings")))
+        }
+    }
 }
 
 /// Returns the name of a check for a job: letters, digits, `-` and `_`, in lower case. Other

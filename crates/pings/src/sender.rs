@@ -9,10 +9,9 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use reqwest::header::{HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 use reqwest::redirect::Policy;
-use reqwest::{Client, StatusCode, Url};
+use reqwest::{Client, ClientBuilder, StatusCode, Url};
 use shedlock_core::{Clock, Error, ErrorKind, Moment, SystemClock, within};
-use shedlock_support::{Backoff, Queue, root_cause};
-use shedlock_support::{TlsFailure, TlsFiles};
+use shedlock_support::{Backoff, Queue, TlsFailure, root_cause};
 use tokio::sync::Notify;
 
 use crate::run_id;
@@ -91,11 +90,10 @@ impl Sender {
     /// `Configuration` if the HTTP client cannot be created.
     pub(crate) fn new(service: &'static str) -> Result<Self, Error> {
         let cannot = || format!("cannot create the HTTP client for pings to {service}");
-        // With its own crypto provider, so that none is installed for the process.
-        let tls = TlsFiles::default().client_config(false);
-        let tls = tls.map_err(|_| Error::new(ErrorKind::Configuration, cannot()))?;
-        let client = Client::builder()
-            .tls_backend_preconfigured(tls)
+        let client = Client::builder();
+        let client =
+            encrypted(client).ok_or_else(|| Error::new(ErrorKind::Configuration, cannot()))?;
+        let client = client
             // A redirect would carry the secret of the URL to another host.
             .redirect(Policy::none())
             .build()
@@ -353,6 +351,18 @@ fn judge(status: StatusCode, body: &[u8]) -> Result<(), Problem> {
         may_pass: status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS,
         retry_after: None,
     })
+}
+
+/// With its own crypto provider, so that none is installed for the process. None if there is no such configuration.
+#[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
+fn encrypted(client: ClientBuilder) -> Option<ClientBuilder> {
+    let config = shedlock_support::TlsFiles::default().client_config(false);
+    Some(client.tls_backend_preconfigured(config.ok()?))
+}
+
+#[cfg(not(any(feature = "tls-ring", feature = "tls-aws-lc")))]
+fn encrypted(client: ClientBuilder) -> Option<ClientBuilder> {
+    Some(client)
 }
 
 impl Problem {

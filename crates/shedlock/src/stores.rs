@@ -105,10 +105,7 @@ pub const STORES: &[StoreEntry] = &[
         title: "ZooKeeper",
         schemes: &["zookeeper", "zookeepers"],
         example: "zookeeper://user:password@host",
-        features: &[
-            ("zookeeper", &["zookeeper-client", "shedlock-zookeeper"]),
-            ("zookeeper-tls", &["zookeeper-client", "shedlock-zookeeper"]),
-        ],
+        features: &[("zookeeper", &["zookeeper-client", "shedlock-zookeeper"])],
         build_tool: None,
         is_built_in: cfg!(feature = "zookeeper"),
         servers: &["zookeeper"],
@@ -147,10 +144,7 @@ pub const STORES: &[StoreEntry] = &[
         title: "Consul",
         schemes: &["consul", "consuls"],
         example: "consul://:password@host",
-        features: &[
-            ("consul", &["reqwest", "shedlock-consul"]),
-            ("consul-tls", &["reqwest", "shedlock-consul"]),
-        ],
+        features: &[("consul", &["reqwest", "shedlock-consul"])],
         build_tool: None,
         is_built_in: cfg!(feature = "consul"),
         servers: &["consul"],
@@ -253,12 +247,14 @@ macro_rules! of_provider {
 /// | `mysql://…`, `mariadb://…` | MySQL, MariaDB | `mysql` |
 /// | `redis://…`, `valkey://…`, `unix://…`, `redis+unix://…`, `redis-sentinel://…`, `redis-cluster://…`; `rediss://…`, `valkeys://…`, `rediss-sentinel://…`, `rediss-cluster://…` (TLS) | Redis, Valkey | `redis` |
 /// | `nats://…`, `tls://…` (TLS) | NATS JetStream | `nats` |
-/// | `zookeeper://…`, `zookeepers://…` (TLS) | ZooKeeper | `zookeeper`, `zookeeper-tls` |
+/// | `zookeeper://…`, `zookeepers://…` (TLS) | ZooKeeper | `zookeeper` |
 /// | `etcd://…`, `etcds://…` (TLS) | etcd | `etcd`; needs `protoc`, the protobuf compiler, when it is built |
 /// | `mongodb://…`, `mongodb+srv://…` | MongoDB | `mongodb` |
-/// | `consul://…`, `consuls://…` (TLS) | Consul | `consul`, `consul-tls` |
+/// | `consul://…`, `consuls://…` (TLS) | Consul | `consul` |
 /// | `sqlite:path`, `sqlite://path` | SQLite: the processes of one machine | `sqlite` |
 /// | `memory:` | memory: this process alone, for tests | – |
+///
+/// URLs that require TLS need the feature `tls-ring` or `tls-aws-lc`; `zookeepers:` needs `tls-aws-lc`.
 ///
 /// The rest of the URL is specific to the store; its provider documents the options. If your program
 /// already has a pool, create the provider from the pool instead, with the driver's crate:
@@ -338,11 +334,7 @@ fn schemes() -> String {
         .filter(|entry| entry.is_built_in && entry.name != "memory")
         .map(|entry| {
             let mut schemes = entry.schemes.to_vec();
-            let has_tls = [
-                ("zookeepers", cfg!(feature = "zookeeper-tls")),
-                ("consuls", cfg!(feature = "consul-tls")),
-            ];
-            schemes.retain(|scheme| !has_tls.contains(&(*scheme, false)));
+            schemes.retain(|scheme| is_usable(scheme));
             match &*schemes {
                 [only] => (*only).to_owned(),
                 [first, others @ ..] => format!("{first} (or {})", others.join(", ")),
@@ -354,6 +346,18 @@ fn schemes() -> String {
         return "memory".to_owned();
     }
     listed(&schemes, "or")
+}
+
+/// Whether this program was built with what the scheme requires besides its store.
+fn is_usable(scheme: &str) -> bool {
+    let has_tls = cfg!(any(feature = "tls-ring", feature = "tls-aws-lc"));
+    match scheme {
+        // Its client has TLS with no other library.
+        "zookeepers" => cfg!(feature = "tls-aws-lc"),
+        "rediss" | "rediss-sentinel" | "rediss-cluster" | "valkeys" => has_tls,
+        "tls" | "etcds" | "consuls" => has_tls,
+        _ => true,
+    }
 }
 
 fn switched_off(entry: &StoreEntry) -> Error {

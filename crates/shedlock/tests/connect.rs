@@ -51,8 +51,10 @@ async fn an_unknown_scheme_lists_those_of_the_stores_that_are_built_in() {
         let is_listed = is_shared(entry) || entry.name == "memory" && !has_shared;
         for scheme in entry.schemes {
             let is_built_in = match *scheme {
-                "zookeepers" => cfg!(feature = "zookeeper-tls"),
-                "consuls" => cfg!(feature = "consul-tls"),
+                "zookeepers" => cfg!(feature = "tls-aws-lc"),
+                scheme if is_encrypted(entry, scheme) => {
+                    cfg!(any(feature = "tls-ring", feature = "tls-aws-lc"))
+                }
                 _ => true,
             };
             let is_listed = is_listed && is_built_in;
@@ -202,17 +204,34 @@ async fn a_missing_server_is_an_error_without_the_password() {
 }
 
 #[tokio::test]
-async fn a_store_without_tls_names_the_feature_that_is_missing() {
+async fn a_program_without_tls_names_the_features_that_it_lacks() {
+    let has_tls = cfg!(any(feature = "tls-ring", feature = "tls-aws-lc"));
     for entry in STORES.iter().filter(|entry| entry.is_built_in) {
-        let tls = format!("{}-tls", entry.name);
-        if !entry.features.iter().any(|(feature, _)| *feature == tls) {
-            continue;
-        }
-        let url = unreachable(entry, &format!("{}s", entry.schemes[0]));
-        let error = connect(&url).await.unwrap_err();
-        if error.to_string().contains("built without TLS") {
-            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
-            assert!(error.to_string().contains(&tls), "{error}");
+        let schemes = entry.schemes.iter();
+        for scheme in schemes.filter(|scheme| is_encrypted(entry, scheme)) {
+            let url = unreachable(entry, scheme);
+            let error = connect(&url).await.unwrap_err();
+            let is_refused = error.to_string().contains("built without TLS");
+            match *scheme {
+                "zookeepers" => {
+                    assert_eq!(is_refused, cfg!(not(feature = "tls-aws-lc")), "{error}")
+                }
+                _ => assert_eq!(is_refused, !has_tls, "{error}"),
+            }
+            if is_refused {
+                assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+                assert!(error.to_string().contains("\"tls-aws-lc\""), "{error}");
+            }
         }
     }
+}
+
+/// Whether it is a scheme of this store with TLS: another one with an `s`, or that of NATS.
+fn is_encrypted(entry: &StoreEntry, scheme: &str) -> bool {
+    let (kind, variant) = scheme.split_once('-').unwrap_or((scheme, ""));
+    let plain = kind.strip_suffix('s').map(|plain| match variant {
+        "" => plain.to_owned(),
+        _ => format!("{plain}-{variant}"),
+    });
+    scheme == "tls" || plain.is_some_and(|plain| entry.schemes.contains(&&*plain))
 }

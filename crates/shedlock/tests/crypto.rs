@@ -1,5 +1,10 @@
-//! The stores of these features add two crypto libraries of rustls. The program itself chooses one of them.
-#![cfg(all(feature = "redis", feature = "zookeeper-tls"))]
+//! These features add two crypto libraries of rustls. The program itself chooses one of them.
+#![cfg(all(
+    feature = "redis",
+    feature = "tls-aws-lc",
+    feature = "tls-ring",
+    feature = "zookeeper"
+))]
 #![allow(clippy::unwrap_used, reason = "a test fails there, and says where")]
 
 use rustls::crypto::{CryptoProvider, ring};

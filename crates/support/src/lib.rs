@@ -12,11 +12,9 @@ use std::iter;
 pub use backoff::Backoff;
 pub use queue::{Queue, State};
 pub use redact::redact;
-#[cfg(feature = "rustls")]
+#[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
 pub use tls::UnusableTls;
-#[cfg(feature = "crypto-choice")]
-pub use tls::lacks_crypto_choice;
-pub use tls::{TlsFailure, TlsFile, TlsFiles, in_words};
+pub use tls::{TlsFailure, TlsFile, TlsFiles, in_words, lacks_crypto_choice, tls_features};
 
 /// Returns the text of the last cause, which most clients repeat with a prefix in each error around it. What rustls
 /// reports about a certificate is put into words.

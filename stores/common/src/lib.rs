@@ -48,11 +48,10 @@ pub use shedlock_support::{TlsFiles, in_words};
 pub use slots::{check_slot, refusal, slot_ahead};
 pub use store::{End, Ended, Seen, Store};
 pub use time::TimeMode;
-#[cfg(feature = "rustls")]
+#[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
 pub use tls::client_config;
 pub use tls::{TlsNames, TlsOptions, read_file, read_text, unusable_file};
-#[cfg(feature = "crypto-choice")]
-pub use tls::{check_crypto_choice, require_crypto_choice};
+pub use tls::{built_without_tls, require_crypto_choice};
 pub use tls::{untrusted, untrusted_by};
 pub use told::{Told, told};
 pub use url::{Host, StoreUrl, UrlOptions, refuse_cut_password};

@@ -7,8 +7,8 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Url};
 use shedlock_core::warn_unverified;
 use shedlock_provider::{
-    FromUrl, Result, StoreUrl, TlsOptions, Versioned, VersionedSettings, client_config,
-    configuration, invalid, maybe, read_text,
+    FromUrl, Result, StoreUrl, TlsOptions, Versioned, VersionedSettings, configuration, invalid,
+    maybe, read_text,
 };
 
 use crate::ConsulProvider;
@@ -87,19 +87,18 @@ pub(crate) fn read(text: &str) -> Result<ConsulProvider> {
 }
 
 /// Uses its own crypto provider, so that none is installed for the process.
-#[cfg(feature = "tls")]
+#[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
 fn encrypted(client: ClientBuilder, tls: &TlsOptions, must: bool) -> Result<ClientBuilder> {
-    let config = client_config(&tls.read()?, must)?;
+    let config = shedlock_provider::client_config(&tls.read()?, must)?;
     Ok(client.tls_backend_preconfigured(config))
 }
 
-#[cfg(not(feature = "tls"))]
+#[cfg(not(any(feature = "tls-ring", feature = "tls-aws-lc")))]
 fn encrypted(client: ClientBuilder, _: &TlsOptions, must: bool) -> Result<ClientBuilder> {
-    if !must {
-        return Ok(client);
+    match must {
+        false => Ok(client),
+        true => Err(shedlock_provider::built_without_tls("shedlock-consul")),
     }
-    Err(invalid("this program was built without TLS for Consul")
-        .advise("enable the feature \"tls\" of shedlock-consul (\"consul-tls\" of shedlock)"))
 }
 
 #[cfg(test)]
@@ -129,7 +128,7 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "tls")]
+    #[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
     #[test]
     fn an_encrypted_agent_has_a_port_of_its_own() {
         let provider = read("consuls://host").unwrap();
@@ -163,10 +162,10 @@ mod tests {
         assert!(missing.to_string().contains("/nowhere"), "{missing}");
     }
 
-    #[cfg(not(feature = "tls"))]
+    #[cfg(not(any(feature = "tls-ring", feature = "tls-aws-lc")))]
     #[tokio::test]
     async fn without_tls_nothing_is_sent_in_the_clear() {
         let said = ConsulProvider::connect("consuls://host").await.unwrap_err();
-        assert!(said.to_string().contains("consul-tls"), "{said}");
+        assert!(said.to_string().contains("\"tls-aws-lc\""), "{said}");
     }
 }

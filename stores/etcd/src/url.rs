@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use etcd_client::{Certificate, ConnectOptions, Identity};
+use etcd_client::ConnectOptions;
 use shedlock_core::warn_unverified;
-use shedlock_provider::{FromUrl, Result, StoreUrl, TlsFiles, TlsOptions, invalid, maybe};
+use shedlock_provider::{FromUrl, Result, StoreUrl, TlsOptions, invalid, maybe};
 use tonic::transport::Endpoint;
 
 use crate::EtcdProvider;
@@ -62,10 +62,10 @@ pub(crate) fn builder(text: &str) -> Result<Builder> {
     if !is_encrypted {
         warn_unverified("etcd", url.host_names(), "use etcds://");
     }
-    let files = is_encrypted.then(|| tls.read()).transpose()?;
-    let client = maybe(client, files, |client, files| {
-        client.with_tls(verified(files, domain))
-    });
+    let client = match is_encrypted {
+        true => encrypted(client, &tls, domain)?,
+        false => client,
+    };
     let servers = url.servers(scheme, PORT).map(|server| {
         let endpoint = Endpoint::from_shared(server.clone()).map(|_| server);
         endpoint.map_err(|_| invalid("invalid host name or address in the URL"))
@@ -77,15 +77,28 @@ pub(crate) fn builder(text: &str) -> Result<Builder> {
     Ok(maybe(builder, prefix, Builder::key_prefix))
 }
 
-fn verified(files: TlsFiles, domain: Option<String>) -> etcd_client::TlsOptions {
+#[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
+fn encrypted(
+    client: ConnectOptions,
+    tls: &TlsOptions,
+    domain: Option<String>,
+) -> Result<ConnectOptions> {
+    use etcd_client::{Certificate, Identity, TlsOptions};
+
+    let files = tls.read()?;
     let options = match files.ca {
-        Some(ca) => etcd_client::TlsOptions::new().ca_certificate(Certificate::from_pem(ca)),
-        None => etcd_client::TlsOptions::new().with_webpki_roots(),
+        Some(ca) => TlsOptions::new().ca_certificate(Certificate::from_pem(ca)),
+        None => TlsOptions::new().with_webpki_roots(),
     };
     let options = maybe(options, files.identity, |options, (certificate, key)| {
         options.identity(Identity::from_pem(certificate, key))
     });
-    maybe(options, domain, etcd_client::TlsOptions::domain_name)
+    Ok(client.with_tls(maybe(options, domain, TlsOptions::domain_name)))
+}
+
+#[cfg(not(any(feature = "tls-ring", feature = "tls-aws-lc")))]
+fn encrypted(_: ConnectOptions, _: &TlsOptions, _: Option<String>) -> Result<ConnectOptions> {
+    Err(shedlock_provider::built_without_tls("shedlock-etcd"))
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_nats::{ConnectOptions, ServerAddr};
 use shedlock_core::warn_unverified;
 use shedlock_provider::{
-    FromUrl, Result, StoreUrl, TlsOptions, Versioned, VersionedSettings, client_config,
-    configuration, invalid, read_text,
+    FromUrl, Result, StoreUrl, TlsOptions, Versioned, VersionedSettings, configuration, invalid,
+    read_text,
 };
 
 use crate::NatsProvider;
@@ -99,15 +99,12 @@ impl Address {
     }
 
     fn provider(self) -> Result<NatsProvider> {
-        let files = self.tls.read()?;
-        // Uses its own crypto provider, so that none is installed for the process.
-        let tls = client_config(&files, self.is_encrypted)?;
-        let mut options = ConnectOptions::new()
+        let options = encrypted(ConnectOptions::new(), &self.tls, self.is_encrypted)?;
+        let mut options = options
             .connection_timeout(self.connect)
             .request_timeout(Some(self.settings.response_timeout))
             .ping_interval(Duration::from_secs(10))
             .reconnect_delay_callback(delay_before)
-            .tls_client_config(tls)
             .require_tls(self.is_encrypted);
         options = match (self.user, self.password) {
             (None, None) => options,
@@ -143,6 +140,21 @@ impl Address {
             common: self.common,
         };
         builder.build()
+    }
+}
+
+/// Uses its own crypto provider, so that none is installed for the process.
+#[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
+fn encrypted(options: ConnectOptions, tls: &TlsOptions, must: bool) -> Result<ConnectOptions> {
+    let config = shedlock_provider::client_config(&tls.read()?, must)?;
+    Ok(options.tls_client_config(config))
+}
+
+#[cfg(not(any(feature = "tls-ring", feature = "tls-aws-lc")))]
+fn encrypted(options: ConnectOptions, _: &TlsOptions, must: bool) -> Result<ConnectOptions> {
+    match must {
+        false => Ok(options),
+        true => Err(shedlock_provider::built_without_tls("shedlock-nats")),
     }
 }
 

@@ -15,6 +15,7 @@ mod privileges;
 mod scripts;
 mod servers;
 mod store;
+mod tls;
 mod url;
 
 pub use connections::Connections;

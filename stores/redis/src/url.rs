@@ -8,19 +8,19 @@ use redis::sentinel::{
     SentinelClient, SentinelClientBuilder as SentinelBuilder, SentinelServerType,
 };
 use redis::{
-    Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _,
-    ProtocolVersion, RedisConnectionInfo, RedisResult, TlsCertificates, TlsMode,
+    Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, ProtocolVersion,
+    RedisConnectionInfo, RedisResult, TlsMode,
 };
 use shedlock_core::warn_unverified;
 use shedlock_provider::{
-    FromUrl, Host, Result, StoreUrl, TlsFiles, TlsOptions, check_crypto_choice, configuration,
-    invalid, maybe, refuse_cut_password,
+    FromUrl, Host, Result, StoreUrl, TlsOptions, configuration, invalid, maybe, refuse_cut_password,
 };
 
 use crate::RedisProvider;
 use crate::confirm::WAIT;
 use crate::connections::{Connections, SOCKET, Scheme, Source, TIMEOUT};
 use crate::store::{Builder, RedisStore};
+use crate::tls::Tls;
 
 /// The default ports of servers and of sentinels.
 const PORT: u16 = 6_379;
@@ -50,8 +50,6 @@ impl FromUrl for RedisStore {
     }
 
     async fn from_url(url: &str) -> Result<RedisProvider> {
-        check_crypto_choice(url, "rediss")?;
-        check_crypto_choice(url, "valkeys")?;
         read(url)
     }
 }
@@ -126,9 +124,6 @@ struct Address {
     sentinel_username: Option<String>,
     sentinel_password: Option<String>,
 }
-
-/// How servers are verified, and with which certificates.
-type Tls = (TlsMode, TlsCertificates);
 
 /// The schemes of a Unix socket: of the client, and of other clients.
 const SOCKETS: [&str; 2] = [SOCKET, "redis+unix"];
@@ -242,15 +237,7 @@ impl Address {
             let hosts = self.hosts.iter().map(|host| &*host.name);
             warn_unverified("redis", hosts, "use rediss:// without #insecure");
         }
-        let TlsFiles { ca, identity } = tls.read()?;
-        let certificates = TlsCertificates {
-            client_tls: identity.map(|(client_cert, client_key)| ClientTlsConfig {
-                client_cert,
-                client_key,
-            }),
-            root_cert: ca,
-        };
-        let tls = self.tls.map(|mode| (mode, certificates));
+        let tls = self.tls.map(|mode| Tls::read(mode, tls)).transpose()?;
         let source = match self.kind {
             Kind::One => self.one(tls).map(Source::Server),
             Kind::Sentinels => self.sentinels(tls).map(Source::Sentinels),
@@ -288,7 +275,7 @@ impl Address {
     fn one(&self, tls: Option<Tls>) -> RedisResult<Client> {
         let info = self.info(&self.hosts[0])?;
         match tls {
-            Some((_, certificates)) => Client::build_with_tls(info, certificates),
+            Some(tls) => tls.client(info),
             None => Client::open(info),
         }
     }
@@ -299,10 +286,7 @@ impl Address {
             .connection_timeout(self.connect)
             .response_timeout(self.response)
             .retries(0);
-        let encrypted = maybe(builder, tls, |builder, (mode, certificates)| {
-            builder.tls(mode).certs(certificates)
-        });
-        encrypted.build()
+        maybe(builder, tls, |builder, tls| tls.of_cluster(builder)).build()
     }
 
     fn sentinels(&self, tls: Option<Tls>) -> RedisResult<SentinelClient> {
@@ -330,12 +314,7 @@ impl Address {
             password,
             SentinelBuilder::set_client_to_sentinel_password,
         );
-        let encrypted = maybe(it, tls, |it, (mode, certificates)| {
-            it.set_client_to_redis_tls_mode(mode)
-                .set_client_to_redis_certificates(certificates.clone())
-                .set_client_to_sentinel_certificates(certificates)
-        });
-        encrypted.build()
+        maybe(it, tls, |it, tls| tls.of_sentinels(it)).build()
     }
 
     fn info(&self, host: &Host) -> RedisResult<ConnectionInfo> {
@@ -368,6 +347,8 @@ mod tests {
 
     #[test]
     fn urls_with_and_without_options_are_read() {
+        // The build with all stores contains two crypto libraries, so the program must choose one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         for url in [
             "redis://127.0.0.1",
             "redis://:secret@[::1]:7000/3?protocol=resp3",

@@ -2,7 +2,7 @@
 
 use ErrorKind::{Configuration, Conflict, InvalidInput, OutcomeUnknown, Unavailable};
 use shedlock_core::{Error, ErrorKind, Operation};
-use shedlock_provider::{Told, root_cause, told, unresolved, untrusted_by};
+use shedlock_provider::{Told, built_without_tls, root_cause, told, unresolved, untrusted_by};
 
 use crate::dialect::Dialect;
 use crate::options::Options;
@@ -49,6 +49,8 @@ pub enum Class {
     Refused(Refusal),
     /// The certificates of the TLS connection are not accepted, by this side or by the server.
     Untrusted,
+    /// The connection requires TLS, which the program was built without. Contains the crate whose features bring it.
+    WithoutTls(&'static str),
     /// No connection was available: the server's replies are not in the protocol of this database, or it closed the
     /// connection.
     OtherProtocol,
@@ -187,6 +189,9 @@ impl Failure {
         if let Some(error) = untrusted_by(&*self.source, dialect.tls).filter(|_| is_untrusted) {
             return self.causing(error);
         }
+        if let Class::WithoutTls(driver) = self.class {
+            return self.causing(built_without_tls(driver));
+        }
         let (kind, told) = (dialect.explain)(&self.class, writes).unwrap_or_else(plain);
         let constraint = match &self.class {
             Class::Constraint(Some(name)) => format!("constraint {name:?}"),
@@ -219,8 +224,12 @@ impl Failure {
     /// What the server said, without the words of the client around it, or why there was no reply. `None` if the
     /// client's own text is as good.
     fn reason(&self) -> Option<String> {
-        if matches!(self.class, Class::OtherProtocol | Class::Session) {
-            // The text is about the client's code or a number of bytes, or about the guard in the statement.
+        if matches!(
+            self.class,
+            Class::OtherProtocol | Class::Session | Class::WithoutTls(_)
+        ) {
+            // The text is about the client's code or a number of bytes, about the guard in the statement, or repeats
+            // the error around it.
             return Some(String::new());
         }
         let is_lost = matches!(
@@ -341,7 +350,7 @@ impl Class {
                     .retry()
             }
             Self::Refused(refusal) => refusal.told(),
-            Self::Untrusted => told("the TLS connection failed")
+            Self::Untrusted | Self::WithoutTls(_) => told("the TLS connection failed")
                 .advise("check the server's certificate and the TLS options of the URL"),
             Self::Startup => told(
                 "the server, or a connection pooler in front of it, rejected a startup parameter \

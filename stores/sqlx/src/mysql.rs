@@ -63,7 +63,7 @@ impl Remote for MySql {
         let connect = maybe(connect, mode, MySqlConnectOptions::ssl_mode);
         if matches!(connect.get_ssl_mode(), MySqlSslMode::VerifyCa) {
             // This mode alone does not use the library that sqlx was built with.
-            require_crypto_choice()?;
+            require_crypto_choice(execution::CRATE)?;
         }
         if connect.get_database().is_none() && !address.names_schema() {
             return Err(

@@ -81,7 +81,7 @@ impl Remote for Postgres {
         }
         if matches!(connect.get_ssl_mode(), PgSslMode::VerifyCa) {
             // This mode alone does not use the library that sqlx was built with.
-            require_crypto_choice()?;
+            require_crypto_choice(execution::CRATE)?;
         }
         let host = execution::without_brackets(connect.get_host());
         let connect = maybe(connect, host, |connect, host| connect.host(&host));

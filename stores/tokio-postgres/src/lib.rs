@@ -8,6 +8,7 @@ mod pools;
 mod provider;
 mod session;
 mod source;
+mod tls;
 
 pub use provider::TokioPostgresProvider;
 pub use session::TokioPostgres;

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use shedlock_provider::{Result, StoreProvider, TlsFiles, client_config, invalid, read_file};
+use shedlock_provider::{Result, StoreProvider, TlsFiles, invalid, read_file};
 use shedlock_sql::SqlStore;
 use shedlock_sql::driver::postgres::{system_authorities, take};
 use shedlock_sql::driver::{Address, Remote, refused_option};
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
-use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::session::{Connect, TokioPostgres};
+use crate::tls;
 
 /// Stores locks in a table of PostgreSQL through tokio-postgres. Statements, guarantees and tables are those of the
 /// provider over sqlx, without the dependency on sqlx.
@@ -24,7 +24,8 @@ use crate::session::{Connect, TokioPostgres};
 /// options are those of [`tokio_postgres::Config`] except `connect_timeout`, which this crate defines.
 /// `sslmode=disable` and `prefer` (the default) work as in libpq. `require`, `verify-ca` and `verify-full` all verify
 /// the server's certificate, including its host name, against `sslrootcert` or the system's authorities. `sslcert` and
-/// `sslkey` are the client's own. Other options of libpq are accepted if they change nothing here.
+/// `sslkey` are the client's own. Without the features `tls-ring` and `tls-aws-lc`, `prefer` connects without TLS, and
+/// the modes that require it are refused. Other options of libpq are accepted if they change nothing here.
 pub type TokioPostgresProvider = StoreProvider<SqlStore<TokioPostgres>>;
 
 impl Remote for TokioPostgres {
@@ -75,7 +76,7 @@ impl Remote for TokioPostgres {
         }
         let files = TlsFiles { ca, identity };
         let must_encrypt = config.get_ssl_mode() == SslMode::Require;
-        let tls = MakeRustlsConnect::new(client_config(&files, must_encrypt)?);
+        let tls = tls::connector(&files, must_encrypt)?;
         Ok(Connect { config, tls })
     }
 }

@@ -18,9 +18,9 @@ use tokio::task::JoinHandle;
 use tokio_postgres::error::DbError;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, SimpleQueryMessage, Statement as Prepared, config::SslMode};
-use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::source::{Clients, Lent};
+use crate::tls::Tls;
 
 /// PostgreSQL over tokio-postgres.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub enum TokioPostgres {}
 #[derive(Clone)]
 pub struct Connect {
     pub(crate) config: Config,
-    pub(crate) tls: MakeRustlsConnect,
+    pub(crate) tls: Tls,
 }
 
 /// A session, with its prepared statements if it is our own.

@@ -18,8 +18,6 @@ impl FromUrl for ZooKeeperStore {
     type Store = Versioned<Self>;
 
     async fn from_url(url: &str) -> Result<ZooKeeperProvider> {
-        #[cfg(feature = "tls")]
-        shedlock_provider::check_crypto_choice(url, "zookeepers")?;
         read(url)
     }
 
@@ -81,9 +79,10 @@ pub(crate) fn read(text: &str) -> Result<ZooKeeperProvider> {
     maybe(builder, response, Builder::response_timeout).build()
 }
 
-#[cfg(feature = "tls")]
+#[cfg(feature = "tls-aws-lc")]
 fn encrypted(connector: Connector, tls: &TlsOptions) -> Result<Connector> {
-    use shedlock_provider::unusable_file;
+    use shedlock_provider::{require_crypto_choice, unusable_file};
+    require_crypto_choice("shedlock-zookeeper")?;
     let files = tls.read()?;
     let Some(ca) = &files.ca else {
         return Err(invalid("zookeepers:// needs the option \"tls_ca\"")
@@ -101,12 +100,12 @@ fn encrypted(connector: Connector, tls: &TlsOptions) -> Result<Connector> {
     Ok(connector.with_tls(options))
 }
 
-#[cfg(not(feature = "tls"))]
+#[cfg(not(feature = "tls-aws-lc"))]
 fn encrypted(_: Connector, _: &TlsOptions) -> Result<Connector> {
     Err(
         invalid("this program was built without TLS for ZooKeeper").advise(
-            "enable the feature \"zookeeper-tls\" of shedlock or shedlock-cli, or \"tls\" of \
-         shedlock-zookeeper",
+            "enable the feature \"tls-aws-lc\" of the crate shedlock, shedlock-cli or shedlock-zookeeper; the client \
+             of ZooKeeper has no TLS with ring",
         ),
     )
 }
@@ -168,7 +167,7 @@ mod tests {
 
     /// The choice belongs to the program. If it contains a single crypto library, rustls chooses that one when the
     /// client is made.
-    #[cfg(feature = "tls")]
+    #[cfg(feature = "tls-aws-lc")]
     #[test]
     fn a_url_installs_no_crypto_library_for_the_whole_process() {
         let folder = tempfile::tempdir().unwrap();
@@ -179,7 +178,7 @@ mod tests {
         assert!(rustls::crypto::CryptoProvider::get_default().is_none());
     }
 
-    #[cfg(feature = "tls")]
+    #[cfg(feature = "tls-aws-lc")]
     const AUTHORITY: &str = "\
 -----BEGIN CERTIFICATE-----
 MIIBeDCCAR2gAwIBAgIUZwj2HTB576T4uQ3AMNRy0XTjm+cwCgYIKoZIzj0EAwIw

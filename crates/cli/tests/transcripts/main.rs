@@ -26,7 +26,7 @@ fn absent() -> Vec<(&'static str, &'static str)> {
             ("ZooKeeper, etcd, ", "ZooKeeper, "),
         ]);
     }
-    if !cfg!(feature = "zookeeper-tls") {
+    if !cfg!(feature = "tls-aws-lc") {
         absent.push((" (or zookeepers)", ""));
     }
     absent

@@ -4,7 +4,7 @@ use reqwest::Url;
 use reqwest::header::HeaderValue;
 use shedlock_core::Error;
 
-use crate::invalid;
+use crate::{check_tls, invalid};
 
 /// A DSN: `https://<public key>@<host>/<path>/<project>`.
 #[derive(Clone)]
@@ -28,6 +28,7 @@ impl Dsn {
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
             return Err(wrong("it is not an HTTP URL"));
         }
+        check_tls(&url)?;
         let key = url.username();
         if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             return Err(wrong("it has no public key"));

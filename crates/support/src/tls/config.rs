@@ -3,7 +3,11 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use rustls::crypto::ring;
+#[cfg(not(feature = "tls-ring"))]
+use rustls::crypto::aws_lc_rs as library;
+// With both features too, as sqlx chooses.
+#[cfg(feature = "tls-ring")]
+use rustls::crypto::ring as library;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
@@ -32,7 +36,7 @@ impl TlsFiles {
         if must_encrypt && roots.is_empty() {
             return Err(UnusableTls::NoAuthorities);
         }
-        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let builder = ClientConfig::builder_with_provider(Arc::new(library::default_provider()));
         let builder = builder.with_safe_default_protocol_versions();
         let builder = builder.map_err(|error| unusable(TlsFile::Authorities, error))?;
         let builder = builder.with_root_certificates(roots);

@@ -1,14 +1,12 @@
 //! Certificate files, and connections that fail because of certificates.
 
-#[cfg(feature = "crypto-choice")]
 mod choice;
-#[cfg(feature = "rustls")]
+#[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
 mod config;
 mod failure;
 
-#[cfg(feature = "crypto-choice")]
 pub use choice::lacks_crypto_choice;
-#[cfg(feature = "rustls")]
+#[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
 pub use config::UnusableTls;
 pub use failure::{TlsFailure, in_words};
 
@@ -19,6 +17,13 @@ pub struct TlsFiles {
     pub ca: Option<Vec<u8>>,
     /// The client's own certificate and its key.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// What to do about a URL that requires TLS in a program that was built without it. `driver` is the crate that connects.
+pub fn tls_features(driver: &str) -> String {
+    format!(
+        "enable the feature \"tls-ring\" or \"tls-aws-lc\" of the crate shedlock (or of {driver})"
+    )
 }
 
 /// One of the files.

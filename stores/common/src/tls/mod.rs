@@ -7,7 +7,7 @@ pub use failure::{TlsNames, untrusted, untrusted_by};
 use std::fs;
 
 use shedlock_core::Error;
-use shedlock_support::TlsFiles;
+use shedlock_support::{TlsFiles, lacks_crypto_choice, tls_features};
 
 use crate::errors::{Result, configuration, invalid};
 use crate::url::UrlOptions;
@@ -92,7 +92,7 @@ pub fn unusable_file(option: &str) -> Error {
 ///
 /// # Errors
 /// `Configuration`.
-#[cfg(feature = "rustls")]
+#[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
 pub fn client_config(files: &TlsFiles, must_encrypt: bool) -> Result<rustls::ClientConfig> {
     use shedlock_support::{TlsFile, UnusableTls};
 
@@ -114,21 +114,24 @@ pub fn client_config(files: &TlsFiles, must_encrypt: bool) -> Result<rustls::Cli
     })
 }
 
-/// Refuses a URL whose scheme begins with `encrypted` as `Configuration`, if the program contains two crypto libraries
-/// and has not chosen one.
-#[cfg(feature = "crypto-choice")]
-pub fn check_crypto_choice(url: &str, encrypted: &str) -> Result<()> {
-    let scheme = url.get(..encrypted.len());
-    match scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(encrypted)) {
-        true => require_crypto_choice(),
-        false => Ok(()),
-    }
+/// Returns the error for a connection that requires TLS in a program that was built without it. `driver` is the crate
+/// that makes the connection.
+pub fn built_without_tls(driver: &str) -> Error {
+    invalid("this program was built without TLS").advise(tls_features(driver))
 }
 
-/// The same for a connection that is known to need the choice.
-#[cfg(feature = "crypto-choice")]
-pub fn require_crypto_choice() -> Result<()> {
-    match shedlock_support::lacks_crypto_choice() {
+/// For a connection with TLS whose client takes no crypto provider. Such a client uses the one that the program has
+/// installed, or the only library that it contains, and panics if it contains two and has installed none. `driver` is
+/// the crate that makes the connection.
+///
+/// # Errors
+/// `Configuration` if the program contains two crypto libraries and has not chosen one, and [`built_without_tls`] if
+/// this crate was built without TLS.
+pub fn require_crypto_choice(driver: &str) -> Result<()> {
+    if cfg!(not(any(feature = "tls-ring", feature = "tls-aws-lc"))) {
+        return Err(built_without_tls(driver));
+    }
+    match lacks_crypto_choice() {
         false => Ok(()),
         true => Err(configuration(
             "this program contains two TLS crypto libraries, ring and aws-lc-rs, and sets no default",
@@ -161,6 +164,17 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{text}");
         }
         assert_eq!(take("", Some("rediss")).unwrap(), TlsOptions::default());
+    }
+
+    #[test]
+    fn a_program_without_tls_is_advised_of_both_features() {
+        let error = built_without_tls("shedlock-redis");
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert_eq!(
+            error.to_string(),
+            "this program was built without TLS; enable the feature \"tls-ring\" or \"tls-aws-lc\" of \
+             the crate shedlock (or of shedlock-redis)"
+        );
     }
 
     #[test]

@@ -11,5 +11,5 @@ mod names;
 mod records;
 mod room;
 mod sessions;
-#[cfg(feature = "tls")]
+#[cfg(feature = "tls-aws-lc")]
 mod tls;
