@@ -13,6 +13,27 @@ fn features() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
 /// Clients that none of our stores uses.
 const STRANGERS: [&str; 5] = ["deadpool", "fred", "mysql_async", "postgres", "rusqlite"];
 
+/// Tests every driver whose client is built without TLS. All other tests run with it.
+pub(crate) const WITHOUT_TLS: [&str; 8] = [
+    "test",
+    "--lib",
+    "--test=connect",
+    "--package=shedlock",
+    "--package=shedlock-tokio-postgres",
+    "--package=shedlock-zookeeper",
+    "--features",
+    "shedlock/consul,shedlock/etcd,shedlock/mysql,shedlock/pings,shedlock/postgres,shedlock/redis,shedlock/sqlite,\
+     shedlock/tokio-postgres,shedlock/zookeeper",
+];
+
+/// Builds every driver with aws-lc-rs alone. With all features, `ring` is used in its place.
+pub(crate) const WITH_AWS_LC: [&str; 4] = [
+    "check",
+    "--package=shedlock",
+    "--features",
+    "stores,etcd,pings,tokio-postgres,tls-aws-lc",
+];
+
 /// Fails if the facade, with the feature of one store alone, brings a client of another.
 pub(crate) fn one_store_brings_no_other() -> anyhow::Result<Outcome> {
     let mut complaints = Vec::new();
@@ -102,9 +123,7 @@ mod tests {
         let features = features.skip(1).take_while(|line| !line.starts_with('['));
         let features = features.filter_map(|line| line.split_once(" = "));
         let mut stores: Vec<_> = features
-            .filter(|(feature, brings)| {
-                brings.contains("\"dep:shedlock-") || feature.ends_with("-tls")
-            })
+            .filter(|(feature, brings)| brings.contains("\"dep:shedlock-"))
             .map(|(feature, _)| feature)
             .filter(|feature| !["macros", "metrics", "pings", "scheduler"].contains(feature))
             .collect();

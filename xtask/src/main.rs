@@ -14,6 +14,7 @@
     reason = "waits for real servers, and no test of ours replaces its clock"
 )]
 
+mod adoption;
 mod api;
 mod bench;
 mod browser;

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: the databases, the checks and the tests.
 
+use crate::adoption;
 use crate::api;
 use crate::browser;
 use crate::clients;
@@ -182,6 +183,13 @@ fn check_code(steps: &mut Steps, servers: &Servers, no_install: bool) {
     steps.run("one store, one client", clients::one_store_brings_no_other);
     steps.run("core without clients", clients::core_brings_none);
     steps.run("packaged crates", publish::check);
+    steps.run("features of an application", adoption::check);
+    steps.run("builds without TLS", || {
+        steps::complete(servers.run(), steps::cargo().args(clients::WITHOUT_TLS))
+    });
+    steps.run("builds with aws-lc-rs", || {
+        steps::complete(servers.run(), steps::cargo().args(clients::WITH_AWS_LC))
+    });
     steps.run("oldest supported Rust", || oldest_rust::check(no_install));
 }
 

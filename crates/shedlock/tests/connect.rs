@@ -2,6 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a test fails there, and says where")]
 
 use shedlock::__stores::{STORES, StoreEntry};
+#[cfg(all(
+    feature = "pings",
+    not(any(feature = "tls-ring", feature = "tls-aws-lc"))
+))]
+use shedlock::pings;
 use shedlock::{ErrorKind, Executor, LockConfig, connect};
 
 /// Returns a URL of this store and scheme where nothing listens, with a password if the URL can have one.
@@ -234,4 +239,65 @@ fn is_encrypted(entry: &StoreEntry, scheme: &str) -> bool {
         _ => format!("{plain}-{variant}"),
     });
     scheme == "tls" || plain.is_some_and(|plain| entry.schemes.contains(&&*plain))
+}
+
+/// Whether sqlx has TLS shows only when it connects, because another crate may have enabled it.
+#[cfg(all(
+    feature = "postgres",
+    not(any(feature = "tls-ring", feature = "tls-aws-lc"))
+))]
+#[tokio::test]
+async fn a_driver_without_tls_names_the_features_that_it_lacks() {
+    let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = server.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        loop {
+            let _connection = server.accept().await;
+        }
+    });
+    for (options, is_certain) in [
+        ("sslmode=require", true),
+        ("sslmode=verify-full", true),
+        ("sslmode=verify-ca", true),
+        ("sslmode=prefer", false),
+        ("", false),
+    ] {
+        let url = format!("postgres://u:hunter2@127.0.0.1:{port}/d?timeout=2s&{options}");
+        let reached = match connect(&url).await {
+            Ok(provider) => provider.check().await,
+            Err(refused) => Err(refused),
+        };
+        let error = reached.unwrap_err();
+        let text = format!("{error:#}");
+        let says = "this program was built without TLS; enable the feature \"tls-ring\" or \
+                    \"tls-aws-lc\" of the crate shedlock (or of shedlock-sqlx)";
+        assert_eq!(text.contains(says), is_certain, "{options}: {text}");
+        let is_invalid = error.kind() == ErrorKind::InvalidInput;
+        assert_eq!(is_invalid, is_certain, "{options}: {text}");
+    }
+}
+
+#[cfg(all(
+    feature = "pings",
+    not(any(feature = "tls-ring", feature = "tls-aws-lc"))
+))]
+#[tokio::test]
+async fn pings_without_tls_refuse_https() {
+    let refused = [
+        pings::Healthchecks::new()
+            .unwrap()
+            .check("a", "https://h/hunter2")
+            .err(),
+        pings::SentryCrons::new("https://hunter2@h/1").err(),
+    ];
+    for error in refused.map(Option::unwrap) {
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+        assert!(
+            error.to_string().contains("(or of shedlock-pings)"),
+            "{error}"
+        );
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+    let pings = pings::Healthchecks::new().unwrap();
+    pings.check("a", "http://h/x").unwrap();
 }

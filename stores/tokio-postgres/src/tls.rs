@@ -33,3 +33,25 @@ mod left_out {
         }
     }
 }
+
+#[cfg(all(test, not(any(feature = "tls-ring", feature = "tls-aws-lc"))))]
+mod tests {
+    use shedlock_core::ErrorKind;
+    use shedlock_sql::driver::Remote as _;
+
+    use crate::TokioPostgres;
+
+    #[test]
+    fn a_url_that_requires_tls_is_refused_and_one_that_may_do_without_is_not() {
+        for mode in ["require", "verify-ca", "verify-full"] {
+            let url = format!("postgres://h/d?sslmode={mode}");
+            let error = TokioPostgres::described(&url).map(drop).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+            let says = "\"tls-ring\" or \"tls-aws-lc\" of the crate shedlock (or of shedlock-tokio-postgres)";
+            assert!(error.to_string().contains(says), "{error}");
+        }
+        for url in ["postgres://h/d", "postgres://h/d?sslmode=disable"] {
+            TokioPostgres::described(url).map(drop).unwrap();
+        }
+    }
+}

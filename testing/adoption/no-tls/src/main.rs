@@ -1,0 +1,3 @@
+//! Has nothing to do: what counts is which features its dependencies have.
+
+fn main() {}
