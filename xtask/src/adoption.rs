@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::process::ExitCode;
 
 /// The folders of the applications, and a crypto library that each must not have.
 const APPLICATIONS: [(&str, &[&str]); 3] = [
@@ -38,6 +39,17 @@ const SENTENCE: &str = "shedlock adds to tokio";
 /// The features of each package.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Features(BTreeMap<String, BTreeSet<String>>);
+
+/// Runs the check, and prints what it finds.
+pub(crate) fn run() -> anyhow::Result<ExitCode> {
+    Ok(match check()? {
+        Outcome::Passed => ExitCode::SUCCESS,
+        Outcome::Failed(why) | Outcome::Skipped(why) => {
+            println!("{why}");
+            ExitCode::FAILURE
+        }
+    })
+}
 
 /// Fails if an application's own crates have other features with shedlock than without.
 pub(crate) fn check() -> anyhow::Result<Outcome> {

@@ -123,7 +123,7 @@ mod tests {
         let features = features.skip(1).take_while(|line| !line.starts_with('['));
         let features = features.filter_map(|line| line.split_once(" = "));
         let mut stores: Vec<_> = features
-            .filter(|(feature, brings)| brings.contains("\"dep:shedlock-"))
+            .filter(|(_, brings)| brings.contains("\"dep:shedlock-"))
             .map(|(feature, _)| feature)
             .filter(|feature| !["macros", "metrics", "pings", "scheduler"].contains(feature))
             .collect();

@@ -299,5 +299,5 @@ async fn pings_without_tls_refuse_https() {
         assert!(!error.to_string().contains("hunter2"), "{error}");
     }
     let pings = pings::Healthchecks::new().unwrap();
-    pings.check("a", "http://h/x").unwrap();
+    assert!(pings.check("a", "http://h/x").is_ok());
 }
