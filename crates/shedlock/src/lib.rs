@@ -261,10 +261,11 @@
 //! # Which provider
 //!
 //! [`connect`] creates a provider from a URL; its page lists the supported stores with their URLs and
-//! Cargo features. If your program already has a pool or a client, add the driver's crate and create the provider from
-//! that: `shedlock_sqlx::PostgresProvider::new(pool)`. The drivers are `shedlock-sqlx`, `shedlock-tokio-postgres`,
-//! `shedlock-redis`, `shedlock-nats`, `shedlock-zookeeper`, `shedlock-etcd`, `shedlock-mongodb` and `shedlock-consul`. A
-//! provider over a pool takes a
+//! Cargo features. URLs that require TLS need the feature `tls-ring` or `tls-aws-lc`, for the crypto library; without them
+//! shedlock turns on no TLS in any client. If your program already has a pool or a client, add the driver's crate and
+//! create the provider from that: `shedlock_sqlx::PostgresProvider::new(pool)`. The drivers are `shedlock-sqlx`,
+//! `shedlock-tokio-postgres`, `shedlock-redis`, `shedlock-nats`, `shedlock-zookeeper`, `shedlock-etcd`, `shedlock-mongodb`
+//! and `shedlock-consul`. A provider over a pool takes a
 //! connection for one statement at a time and never joins a transaction, not even one that was left open
 //! in that connection. Close the pool after your tasks have ended: a lock that is still held then stays until its lease
 //! ends. A URL may point to a connection
