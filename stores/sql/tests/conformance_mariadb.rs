@@ -1,5 +1,7 @@
 //! The laws over MariaDB, on a server in UTC and on one that starts its sessions at +05:30.
 
+#[path = "common/client.rs"]
+mod client;
 mod common;
 #[path = "common/left_open.rs"]
 mod left_open;

@@ -1,5 +1,7 @@
 //! The laws over MySQL, if it is available.
 
+#[path = "common/client.rs"]
+mod client;
 mod common;
 #[path = "common/left_open.rs"]
 mod left_open;

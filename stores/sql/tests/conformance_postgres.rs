@@ -1,6 +1,8 @@
 //! The laws over PostgreSQL: tables as ShedLock creates them and as we do, both clocks, both
 //! timestamp types, directly and through PgBouncer.
 
+#[path = "common/client.rs"]
+mod client;
 mod common;
 #[path = "common/left_open.rs"]
 mod left_open;

@@ -174,10 +174,9 @@ macro_rules! execution {
                 shedlock_sql::driver::How::Plain => (false, "", ""),
                 shedlock_sql::driver::How::Alone(proof) => (false, proof.before(), proof.after()),
             };
+            let plain;
             let results = if is_prepared {
-                let mut query = sqlx::query(sqlx::AssertSqlSafe(std::sync::Arc::clone(
-                    statement.shared_text(),
-                )));
+                let mut query = sqlx::query($crate::client::prepared(statement));
                 for value in statement.bound(values) {
                     query = match value {
                         shedlock_sql::driver::Value::Text(text) => query.bind(text),
@@ -187,8 +186,8 @@ macro_rules! execution {
                 connection.fetch_many(query)
             } else {
                 let text = statement.inlined(values, Self::DIALECT);
-                let text = format!("{before}{text}{after}");
-                sqlx::raw_sql(sqlx::AssertSqlSafe(text)).fetch_many(connection)
+                plain = format!("{before}{text}{after}");
+                sqlx::raw_sql($crate::client::plain(&plain)).fetch_many(connection)
             };
             let mut results = results.map_err(|error| $crate::execution::running(error, classify));
             let mut replies = Vec::new();

@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 #[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
+mod client;
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod execution;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]

@@ -16,10 +16,10 @@ use shedlock_rig::OwnServer;
 use shedlock_sqlx::{Builder, MySqlProvider, TimeMode};
 use shedlock_torture::TortureNamespace;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
-use sqlx::{AssertSqlSafe, MySql as Server, MySqlPool, Row as _, Transaction};
+use sqlx::{MySql as Server, MySqlPool, Row as _, Transaction};
 use tokio::sync::Mutex;
 
-use crate::common;
+use crate::{client, common};
 pub(crate) use race::race;
 
 /// The table from ShedLock's documentation.
@@ -375,7 +375,7 @@ impl Namespace for Base {
                  lock_until = VALUES(lock_until), locked_at = VALUES(locked_at), \
                  locked_by = VALUES(locked_by)"
             );
-            sqlx::query(AssertSqlSafe(text))
+            sqlx::query(client::text(text))
                 .bind(name.as_str())
                 .bind(micros(record.lock_until)?)
                 .bind(micros(record.locked_at)?)
@@ -473,7 +473,7 @@ async fn connect(url: String) -> Result<Provider, BoxError> {
 }
 
 async fn run(pool: &MySqlPool, text: &str) -> Result<(), BoxError> {
-    sqlx::raw_sql(AssertSqlSafe(text.to_owned()))
+    sqlx::raw_sql(client::text(text.to_owned()))
         .execute(pool)
         .await?;
     Ok(())

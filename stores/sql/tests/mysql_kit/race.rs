@@ -3,9 +3,9 @@
 use shedlock_conformance::Verdict;
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use sqlx::mysql::MySqlPoolOptions;
-use sqlx::{AssertSqlSafe, MySqlPool};
+use sqlx::MySqlPool;
 
-use crate::common;
+use crate::{client, common};
 
 /// Raw clients race for one row, as attempts do.
 pub(crate) async fn race(server: &str) -> Verdict {
@@ -16,7 +16,7 @@ pub(crate) async fn race(server: &str) -> Verdict {
          CREATE TABLE {database}.race (id INT PRIMARY KEY, round INT NOT NULL); \
          INSERT INTO {database}.race VALUES (1, 0)"
     );
-    sqlx::raw_sql(AssertSqlSafe(make)).execute(&admin).await?;
+    sqlx::raw_sql(client::text(make)).execute(&admin).await?;
     let pool = MySqlPoolOptions::new().max_connections(8);
     let pool = pool
         .connect(&common::with_database(server, &database))
@@ -29,6 +29,6 @@ pub(crate) async fn race(server: &str) -> Verdict {
     });
     let verdict = verdict.await;
     let remove = format!("DROP DATABASE {database}");
-    sqlx::raw_sql(AssertSqlSafe(remove)).execute(&admin).await?;
+    sqlx::raw_sql(client::text(remove)).execute(&admin).await?;
     verdict
 }

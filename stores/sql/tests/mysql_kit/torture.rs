@@ -78,9 +78,8 @@ impl TortureNamespace for Base {
             StoreFault::StandbyAway => action(self.waits_for_a_replica(true)),
             StoreFault::Busy => action(async {
                 let mut keeper = MySqlPool::connect(&self.base).await?.begin().await?;
-                sqlx::raw_sql("SELECT name FROM shedlock FOR UPDATE")
-                    .execute(&mut *keeper)
-                    .await?;
+                let lock = "SELECT name FROM shedlock FOR UPDATE";
+                sqlx::Executor::execute(&mut *keeper, lock).await?;
                 *self.keeper.lock().await = Some(keeper);
                 Ok(())
             }),

@@ -5,9 +5,9 @@ use std::process::Command;
 
 use shedlock_conformance::{BoxError, OptionalAction, action};
 use shedlock_torture::{StoreFault, TortureNamespace};
-use sqlx::{AssertSqlSafe, PgPool};
+use sqlx::PgPool;
 
-use crate::{Schema, common, run};
+use crate::{Schema, client, common, run};
 
 impl Schema {
     async fn only_reads(&self, word: &str) -> Result<(), BoxError> {
@@ -65,9 +65,7 @@ impl TortureNamespace for Schema {
                 let lock = format!("LOCK TABLE {schema}.shedlock IN ACCESS EXCLUSIVE MODE");
                 return action(async {
                     let mut keeper = PgPool::connect(&self.server).await?.begin().await?;
-                    sqlx::raw_sql(AssertSqlSafe(lock))
-                        .execute(&mut *keeper)
-                        .await?;
+                    sqlx::Executor::execute(&mut *keeper, client::text(lock)).await?;
                     *self.keeper.lock().await = Some(keeper);
                     Ok(())
                 });

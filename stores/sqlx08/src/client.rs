@@ -1,0 +1,13 @@
+//! What sqlx 0.8 does differently than 0.9.
+
+use shedlock_sql::driver::Statement;
+
+/// The text of a statement, for a query that is prepared.
+pub(crate) fn prepared(statement: &Statement) -> &str {
+    statement.shared_text()
+}
+
+/// A text that is sent as it is.
+pub(crate) fn plain(text: &str) -> &str {
+    text
+}
