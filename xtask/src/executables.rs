@@ -1,8 +1,9 @@
 //! The tests of the workspace. `cargo test` runs those with the standard harness, and the examples in the documentation.
-//! Targets with their own `main`, which mostly wait for servers and leases, run beside it. The output of each run is
-//! kept, and printed whole once it has ended.
+//! Targets with their own `main`, which mostly wait for servers and leases, and those of the other workspaces run beside it.
+//! The output of each run is kept, and printed whole once it has ended.
 
 use crate::counts::Counts;
+use crate::sqlx08;
 use crate::steps::{self, Outcome};
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
@@ -66,7 +67,7 @@ pub(crate) struct Executable {
 enum Task {
     /// What cargo runs with these arguments.
     Cargo(Vec<String>),
-    /// A target with its own `main`.
+    /// A target with its own `main`, or of another workspace.
     Own(Executable),
 }
 
@@ -223,18 +224,17 @@ pub(crate) fn run(
     environment: &(dyn Fn(&mut Command) + Sync),
     counts: &mut Counts,
 ) -> anyhow::Result<Outcome> {
-    let mut build = steps::cargo();
-    build
-        .args(ALL)
-        .args(["--no-run", "--message-format=json-render-diagnostics"]);
-    environment(&mut build);
-    let mut built = Vec::new();
-    let outcome = steps::read(run, &mut build, |line| {
-        built.extend(Executable::with_kind(line));
-    })?;
-    if outcome != Outcome::Passed {
-        return Ok(outcome);
-    }
+    let mut cargo = steps::cargo();
+    cargo.args(ALL);
+    environment(&mut cargo);
+    let built = match build(run, &mut cargo)? {
+        Ok(built) => built,
+        Err(outcome) => return Ok(outcome),
+    };
+    let others = match sqlx08::tests(run)? {
+        Ok(others) => others.into_iter().map(Task::Own),
+        Err(outcome) => return Ok(outcome),
+    };
     let start = Start {
         folder: run.path(),
         environment,
@@ -242,11 +242,28 @@ pub(crate) fn run(
         forget: &|name| run.forget(name, Ending::Terminate),
         silence: SILENCE,
     };
-    let failed = run_all(tasks(built)?, &start, counts)?;
+    let tasks = tasks(built)?.into_iter().chain(others).collect();
+    let failed = run_all(tasks, &start, counts)?;
     Ok(if failed.is_empty() {
         Outcome::Passed
     } else {
         Outcome::Failed(failed.join(", "))
+    })
+}
+
+/// Builds the tests that this command of cargo would run. Returns each, and whether it is of the folder `tests`.
+pub(crate) fn build(
+    run: &RunDir,
+    cargo: &mut Command,
+) -> anyhow::Result<Result<Vec<(Executable, bool)>, Outcome>> {
+    cargo.args(["--no-run", "--message-format=json-render-diagnostics"]);
+    let mut built = Vec::new();
+    let outcome = steps::read(run, cargo, |line| {
+        built.extend(Executable::with_kind(line));
+    })?;
+    Ok(match outcome {
+        Outcome::Passed => Ok(built),
+        _ => Err(outcome),
     })
 }
 

@@ -46,6 +46,7 @@ mod shape;
 mod size;
 mod soak;
 mod spring;
+mod sqlx08;
 mod steps;
 mod table;
 mod test;
@@ -106,6 +107,8 @@ enum Task {
     Planted(planted::Args),
     /// Count code lines by concern, now and at an earlier revision.
     Size(size::Args),
+    /// Compare the modules of `shedlock-sqlx08` with those of `shedlock-sqlx`, of which they are copies.
+    Sqlx08(sqlx08::Args),
     /// Check licences, advisories and sources of the dependencies with cargo-deny.
     Deny,
 }
@@ -136,6 +139,7 @@ fn main() -> ExitCode {
         Task::Lowest => lowest::run(),
         Task::Planted(args) => planted::run(&args),
         Task::Size(args) => size::run(&args),
+        Task::Sqlx08(args) => sqlx08::run(&args),
         Task::Deny => deny::run(),
     };
     match done {

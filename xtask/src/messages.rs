@@ -6,6 +6,7 @@ mod index;
 mod text;
 mod walk;
 
+use crate::sqlx08;
 use crate::steps::{self, Outcome};
 use anyhow::{Context as _, ensure};
 use forms::Message;
@@ -31,8 +32,9 @@ Made by `cargo xtask messages` from the sources, for whoever reviews the words. 
 A row that has only `…` as its *what* adds its advice to errors made elsewhere.
 ";
 
-/// The folders that hold no part of the product: the kit is for authors of providers, and the macros report to rustc.
-const NOT_READ: [&str; 2] = ["crates/conformance", "crates/macros"];
+/// The folders that hold no part of the product, or a copy: the kit is for authors of providers, and the macros report to
+/// rustc.
+const NOT_READ: [&str; 3] = ["crates/conformance", "crates/macros", sqlx08::FOLDER];
 
 /// Arguments of `cargo xtask messages`.
 #[derive(clap::Args)]

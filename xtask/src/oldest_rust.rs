@@ -1,6 +1,7 @@
 //! Checks the crates that declare an older Rust than CI builds with, using that Rust.
 
 use crate::host;
+use crate::sqlx08;
 use crate::steps::{self, Outcome};
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
@@ -50,10 +51,12 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
 
 /// Checks each crate with the Rust that it declares, if that is an older one.
 pub(crate) fn check(no_install: bool) -> anyhow::Result<Outcome> {
-    let metadata: Metadata = steps::metadata(&steps::workspace_root())?;
+    let root = steps::workspace_root();
+    let metadata: Metadata = steps::metadata(&root)?;
+    let sqlx08: Metadata = steps::metadata(&root.join(sqlx08::FOLDER))?;
     let ours = env!("CARGO_PKG_RUST_VERSION");
     let mut older: BTreeMap<&str, Vec<&Package>> = BTreeMap::new();
-    for package in &metadata.packages {
+    for package in metadata.packages.iter().chain(&sqlx08.packages) {
         if package.rust_version != ours {
             older
                 .entry(&package.rust_version)

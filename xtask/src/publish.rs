@@ -2,6 +2,7 @@
 //! step of the tests, builds a program from the packaged files as a user would.
 
 use crate::host;
+use crate::sqlx08;
 use crate::steps::{self, Outcome};
 use anyhow::{Context as _, bail, ensure};
 use serde::Deserialize;
@@ -100,8 +101,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// The published crates, each after those that it needs.
 fn published() -> anyhow::Result<Vec<Package>> {
-    let metadata: Metadata = steps::metadata(&steps::workspace_root())?;
-    let mut left = metadata.packages;
+    let root = steps::workspace_root();
+    let mut left = Vec::new();
+    for workspace in [root.join(sqlx08::FOLDER), root] {
+        let metadata: Metadata = steps::metadata(&workspace)?;
+        left.extend(metadata.packages);
+    }
     left.retain(Package::is_published);
     let mut ordered: Vec<Package> = Vec::new();
     while !left.is_empty() {
@@ -197,15 +202,22 @@ fn two_cores(outside: &Path, crates: &[(String, PathBuf)]) -> anyhow::Result<Out
 
 /// Packages the crates, and unpacks them below this folder.
 fn unpacked(all: &[Package], folder: &Path) -> anyhow::Result<Vec<(String, PathBuf)>> {
-    let mut package = vec![
+    let package = [
         "package",
         "--quiet",
         "--offline",
         "--no-verify",
         "--allow-dirty",
     ];
-    package.extend(all.iter().flat_map(|it| ["-p", &it.name]));
-    host::output(steps::cargo().args(package))?;
+    let names = all.iter().map(|it| &*it.name);
+    let (outside, inside): (Vec<_>, Vec<_>) = names.partition(|name| *name == sqlx08::CRATE);
+    let inside = inside.into_iter().flat_map(|name| ["-p", name]);
+    host::output(steps::cargo().args(package).args(inside))?;
+    if !outside.is_empty() {
+        // Its lock file would need the registry to have the others.
+        let mut cargo = sqlx08::cargo(sqlx08::FOLDER);
+        host::output(cargo.args(package).arg("--exclude-lockfile"))?;
+    }
     let packed = steps::target_folder().join("package");
     fs::create_dir_all(folder)?;
     let unpack = |it: &Package| {

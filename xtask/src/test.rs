@@ -19,6 +19,7 @@ use crate::publish;
 use crate::recipes;
 use crate::servers::{self, Store};
 use crate::spring;
+use crate::sqlx08;
 use crate::steps::{self, Outcome, Steps};
 use anyhow::{Context as _, bail};
 use shedlock_rig::engine::{Kind, Profile, Servers};
@@ -182,6 +183,7 @@ fn check_code(steps: &mut Steps, servers: &Servers, no_install: bool) {
     steps.run("messages", messages::check);
     steps.run("one store, one client", clients::one_store_brings_no_other);
     steps.run("core without clients", clients::core_brings_none);
+    steps.run("sqlx 0.8", || sqlx08::check(servers.run()));
     steps.run("packaged crates", publish::check);
     steps.run("features of an application", adoption::check);
     steps.run("builds without TLS", || {

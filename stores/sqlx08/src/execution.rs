@@ -1,4 +1,4 @@
-// Generated from stores/sqlx/src/execution.rs by `cargo xtask sqlx08 --update`: edit that file.
+// A copy of stores/sqlx/src/execution.rs, made by `cargo xtask sqlx08 --update`.
 //! sqlx, for each of its databases.
 
 use std::io;

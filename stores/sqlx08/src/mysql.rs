@@ -1,4 +1,4 @@
-// Generated from stores/sqlx/src/mysql.rs by `cargo xtask sqlx08 --update`: edit that file.
+// A copy of stores/sqlx/src/mysql.rs, made by `cargo xtask sqlx08 --update`.
 //! The provider over MySQL and MariaDB.
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-// Generated from stores/sqlx/src/postgres.rs by `cargo xtask sqlx08 --update`: edit that file.
+// A copy of stores/sqlx/src/postgres.rs, made by `cargo xtask sqlx08 --update`.
 //! The provider over PostgreSQL.
 
 use std::path::PathBuf;

@@ -6,7 +6,9 @@ mod common;
 use std::time::Duration;
 
 use sea_orm::{ConnectOptions, Database};
-use shedlock_core::{Attempt, AttemptRequest, LockName, LockProvider, Owner, Unlocked};
+use shedlock_core::{
+    Attempt, AttemptRequest, LockName, LockProvider, Owner, Unlock, UnlockRequest,
+};
 use shedlock_sqlx08::{MySqlProvider, PostgresProvider};
 
 /// Creates the table, if it is missing, and takes and gives back a lock of its own.
@@ -18,8 +20,8 @@ async fn locks(provider: &dyn LockProvider) {
     let Attempt::Acquired(lease) = attempt else {
         panic!("another holds {attempt:?}");
     };
-    let unlocked = provider.unlock(&lease).await.expect("an answer");
-    assert_eq!(unlocked, Unlocked::Done);
+    let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
+    assert_eq!(unlocked.expect("an answer"), Unlock::Unlocked);
 }
 
 #[tokio::test]

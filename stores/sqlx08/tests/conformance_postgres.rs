@@ -66,7 +66,9 @@ async fn race(server: &str) -> Verdict {
     let table = common::unique("race");
     let make = format!("CREATE TABLE {table} AS SELECT 0 AS round");
     sqlx::raw_sql(&make).execute(&pool).await?;
-    let update = client::text(format!("UPDATE {table} SET round = $1 + 1 WHERE round = $1"));
+    let update = client::text(format!(
+        "UPDATE {table} SET round = $1 + 1 WHERE round = $1"
+    ));
     let clients = vec![pool.clone(); CLIENTS];
     let verdict = contention::judge(ROUNDS, &clients, |pool, round| {
         let update = sqlx::query(update).bind(i64::from(round) - 1);

@@ -2,8 +2,8 @@
 
 use shedlock_conformance::Verdict;
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
-use sqlx::mysql::MySqlPoolOptions;
 use sqlx::MySqlPool;
+use sqlx::mysql::MySqlPoolOptions;
 
 use crate::{client, common};
 

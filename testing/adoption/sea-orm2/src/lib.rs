@@ -1,0 +1,1 @@
+//! An application on sea-orm 2: see its test.
