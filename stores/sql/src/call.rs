@@ -57,6 +57,7 @@ impl<B: Driver> fmt::Debug for SqlStore<B> {
 impl<B: Driver> SqlStore<B> {
     pub(crate) fn new(connections: Connections<B>, mut options: Options) -> Self {
         options.are_lent = connections.are_lent();
+        options.checks_itself = options.are_lent && B::IS_ONE_REQUEST;
         if let Some(warning) = connections.warning() {
             tracing::warn!(target: SETTINGS, "{warning}");
         }

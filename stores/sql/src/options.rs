@@ -38,6 +38,8 @@ pub(crate) struct Options {
     pub(crate) columns: [Identifier; 4],
     /// Whether the connections are not ours, so that each statement proves that it is in no transaction but its own.
     pub(crate) are_lent: bool,
+    /// Whether each statement then checks this as well, because its proof is in the same request.
+    pub(crate) checks_itself: bool,
     settings: Settings,
 }
 
@@ -147,6 +149,7 @@ impl Settings {
             table,
             columns,
             are_lent: false,
+            checks_itself: false,
             settings: self,
         })
     }

@@ -128,6 +128,12 @@ impl Statement {
         &self.text
     }
 
+    /// Whether its reply has rows.
+    #[must_use]
+    pub fn returns_rows(&self) -> bool {
+        !self.fields.is_empty()
+    }
+
     /// The values of the placeholders, in their order.
     pub fn bound<'a>(&self, values: &Values<'a>) -> impl Iterator<Item = Value<'a>> {
         self.binds.iter().filter_map(|word| values.get(word))

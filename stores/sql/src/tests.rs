@@ -229,6 +229,7 @@ impl Listing {
     fn lent(&mut self) {
         let mut options = self.options.clone();
         options.are_lent = true;
+        options.checks_itself = true;
         self.differing("a user's pool", &options, &self.shape.clone(), &STEPS);
     }
 

@@ -8,6 +8,8 @@ mod bouncer;
 mod common;
 #[path = "postgres/crashes.rs"]
 mod crashes;
+#[path = "postgres/diesel.rs"]
+mod diesel;
 #[path = "postgres/duties.rs"]
 mod duties;
 #[path = "postgres/failover.rs"]

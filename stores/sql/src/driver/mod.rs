@@ -55,6 +55,11 @@ pub trait Driver: Sized + Send + Sync + 'static {
     /// The statements that the database understands.
     const DIALECT: &'static Dialect;
 
+    /// Whether a statement that is sent [alone](How::Alone) and its proof are one request, so that the statement can
+    /// check by the server's clock that it is alone. Otherwise the driver runs the proof before it, in a way that keeps
+    /// the statement from being executed if the proof fails.
+    const IS_ONE_REQUEST: bool = true;
+
     /// The source of the user's sessions.
     type Pool: Clone + Send + Sync + 'static;
 

@@ -94,7 +94,7 @@ pub(super) fn pieces(options: &Options, shape: &Shape, step: Step, pieces: &mut 
         none = "-1::bigint";
         true = "true";
         named = "{name} = :name{alone}";
-        alone = if options.are_lent { " AND now() = statement_timestamp()" } else { "" };
+        alone = if options.checks_itself { " AND now() = statement_timestamp()" } else { "" };
         is_found = "";
         granted = "CASE WHEN {in_time} THEN {granted_at} ELSE {fail} END, {granted_until}, \
              {granted_token}{granted_attempts}";

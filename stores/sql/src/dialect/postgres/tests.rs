@@ -85,7 +85,7 @@ fn a_promise_waits_for_the_disk_whatever_the_session_is_set_to() {
 #[test]
 fn every_write_over_a_users_pool_asks_whether_it_is_alone() {
     let mut options = options(|_| {});
-    options.are_lent = true;
+    options.checks_itself = true;
     for exact in [true, false] {
         let mut shape = POSTGRES.assumed.clone();
         shape.name.exact = exact;

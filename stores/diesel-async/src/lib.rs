@@ -1,0 +1,22 @@
+#![doc = include_str!("../README.md")]
+
+mod driver;
+mod failure;
+#[cfg(feature = "mysql")]
+mod mysql;
+#[cfg(any(feature = "bb8", feature = "deadpool", feature = "mobc"))]
+mod pools;
+#[cfg(feature = "postgres")]
+mod postgres;
+mod query;
+mod source;
+
+/// The client, in the version whose pools `builder` accepts.
+pub use diesel_async;
+pub use driver::DieselAsync;
+#[cfg(feature = "mysql")]
+pub use mysql::MySqlProvider;
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresProvider;
+pub use shedlock_sql::{Builder, SqlStore, TimeMode};
+pub use source::{ConnectionSource, Connections};
