@@ -4,6 +4,8 @@
 #[path = "common/client.rs"]
 mod client;
 mod common;
+#[path = "common/diesel.rs"]
+mod diesel;
 #[path = "common/left_open.rs"]
 mod left_open;
 #[path = "common/sources.rs"]
@@ -22,6 +24,8 @@ use shedlock_conformance::{
     Scope, StoreProfile, Tag, Verdict, Work, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
+use shedlock_diesel_async::PostgresProvider as DieselProvider;
+use shedlock_diesel_async::diesel_async::SimpleAsyncConnection as _;
 use shedlock_rig::OwnServer;
 use shedlock_sqlx::{PostgresProvider, TimeMode};
 use shedlock_tokio_postgres::TokioPostgresProvider;
@@ -44,6 +48,7 @@ fn main() -> ExitCode {
         // Each client library with the table that we create.
         variant("postgres", FULL, "", Scope::Whole),
         variant("tokio-postgres-deadpool", FULL, "by=deadpool", Scope::Whole),
+        variant("diesel-bb8", FULL, "by=diesel-bb8", Scope::Whole),
         // No columns for tokens and slots.
         variant(
             "postgres-as-shedlock-made-it",
@@ -69,6 +74,9 @@ fn main() -> ExitCode {
             "by=careless",
             Scope::About(&[]),
         ),
+        variant("diesel-deadpool", FULL, "by=diesel-deadpool", CONNECTION),
+        variant("diesel-mobc", FULL, "by=diesel-mobc", CONNECTION),
+        variant("diesel-pool", FULL, "by=diesel-careless", Scope::About(&[])),
     ];
     if let Some(bouncer) = common::server_if_any("pgbouncer") {
         variants.push(Postgres {
@@ -244,7 +252,11 @@ impl Postgres {
             ddl: self.ddl,
             has_zone: self.ddl.contains("TIMESTAMPTZ"),
             client_time: self.options.contains("time=client"),
-            by_tokio: self.options.contains("by=") && self.options != "by=pool",
+            client: match self.options {
+                options if options.contains("by=diesel") => Client::Diesel,
+                options if options.contains("by=") && options != "by=pool" => Client::Tokio,
+                _ => Client::Sqlx,
+            },
             own,
             keeper: Mutex::new(None),
         };
@@ -261,6 +273,13 @@ impl Postgres {
     }
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Client {
+    Sqlx,
+    Tokio,
+    Diesel,
+}
+
 /// A schema with a table.
 struct Schema {
     admin: PgPool,
@@ -270,8 +289,7 @@ struct Schema {
     ddl: &'static str,
     has_zone: bool,
     client_time: bool,
-    /// Uses tokio-postgres.
-    by_tokio: bool,
+    client: Client,
     own: Option<OwnServer>,
     /// The transaction that locks the table.
     keeper: Mutex<Option<Transaction<'static, Server>>>,
@@ -381,9 +399,14 @@ impl Namespace for Schema {
 
     fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> OptionalAction<'_, Provider> {
         action(async {
-            if self.by_tokio {
+            if self.client == Client::Tokio {
                 let pool = sources::deadpool(&self.server)?;
                 let builder = TokioPostgresProvider::builder(pool).schema(&self.schema);
+                return Ok(Arc::new(builder.clock(clock).build()?) as Provider);
+            }
+            if self.client == Client::Diesel {
+                let pool = diesel::postgres::bb8(&self.server, 4);
+                let builder = DieselProvider::builder(pool).schema(&self.schema);
                 return Ok(Arc::new(builder.clock(clock).build()?) as Provider);
             }
             let pool = PgPool::connect(&self.server).await?;
@@ -426,7 +449,17 @@ impl Namespace for Schema {
 
     fn inside_rolled_back_transaction(&self, work: Work) -> OptionalAction<'_, ()> {
         action(async {
-            if self.by_tokio {
+            if self.client == Client::Diesel {
+                let pool = diesel::postgres::bb8(&self.server, 2);
+                let builder = DieselProvider::builder(pool.clone());
+                let provider = builder.schema(&self.schema).build()?;
+                let mut connection = pool.get().await?;
+                connection.batch_execute("BEGIN").await?;
+                work(Arc::new(provider)).await;
+                connection.batch_execute("ROLLBACK").await?;
+                return Ok(());
+            }
+            if self.client == Client::Tokio {
                 let pool = sources::deadpool(&self.server)?;
                 let builder = TokioPostgresProvider::builder(pool.clone());
                 let provider = builder.schema(&self.schema).build()?;
@@ -457,8 +490,14 @@ impl Namespace for Schema {
 
     fn left_open(&self) -> OptionalAction<'_, LeftOpen> {
         action(async {
-            if self.by_tokio {
+            if self.client == Client::Tokio {
                 return sources::left_open(&self.server, &self.schema);
+            }
+            if self.client == Client::Diesel {
+                return diesel::postgres::left_open(&self.server, IN_TRANSACTION, |pool| {
+                    let builder = DieselProvider::builder(pool).schema(&self.schema);
+                    Ok(Arc::new(builder.build()?))
+                });
             }
             let builder = |pool| {
                 PostgresProvider::builder(pool)
@@ -482,7 +521,15 @@ async fn connect(url: String) -> Result<Provider, BoxError> {
         let plain = url.replacen(&format!("&by={way}"), "", 1);
         (plain != url).then_some(plain)
     };
-    Ok(if let Some(url) = by("tokio") {
+    Ok(if let Some((url, way)) = diesel::way(&url) {
+        let (server, schema) = sources::server_and_schema(&url)?;
+        let connections = diesel::postgres::by(way, &server, IN_TRANSACTION)?;
+        Arc::new(
+            DieselProvider::builder(connections)
+                .schema(schema)
+                .build()?,
+        )
+    } else if let Some(url) = by("tokio") {
         Arc::new(TokioPostgresProvider::connect(&url).await?)
     } else if let Some(url) = by("deadpool") {
         Arc::new(sources::over_deadpool(&url)?)
