@@ -33,7 +33,7 @@ pub trait Database: AsyncConnection + 'static {
     fn classify(report: &Report<'_>) -> Option<Class>;
 
     /// What it means while a connection is opened, if that differs from its meaning for a statement.
-    fn at_login(message: &str) -> Option<Class>;
+    fn at_login(report: &Report<'_>) -> Option<Class>;
 
     /// Runs a statement to the end of its reply.
     ///

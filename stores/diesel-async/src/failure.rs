@@ -72,7 +72,7 @@ pub(crate) fn connecting<C: Database>(error: BoxError) -> Failure {
     };
     match C::classify(&report) {
         Some(class) => {
-            let special = C::at_login(&message);
+            let special = C::at_login(&report);
             let failure = Failure::new(class, error).while_connecting(special);
             failure.said(message)
         }

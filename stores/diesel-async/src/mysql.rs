@@ -2,7 +2,7 @@
 
 use diesel::deserialize;
 use diesel::mysql::{Mysql, MysqlType, MysqlValue};
-use diesel::result::Error;
+use diesel::result::{DatabaseErrorKind, Error};
 use diesel::row::{Field as _, Row};
 use diesel::sql_types::Untyped;
 use diesel_async::{AsyncMysqlConnection, SimpleAsyncConnection as _};
@@ -30,11 +30,11 @@ impl Database for AsyncMysqlConnection {
     const DIALECT: &'static Dialect = &MYSQL;
 
     fn classify(report: &Report<'_>) -> Option<Class> {
-        Some(mysql::classify(number(report.message)?, report.message))
+        Some(mysql::classify(number(report)?, report.message))
     }
 
-    fn at_login(message: &str) -> Option<Class> {
-        mysql::at_login(number(message)?)
+    fn at_login(report: &Report<'_>) -> Option<Class> {
+        mysql::at_login(number(report)?)
     }
 
     async fn answer<'a>(
@@ -73,30 +73,47 @@ async fn last_insert_id(connection: &mut AsyncMysqlConnection) -> Result<Option<
     Ok(number.and_then(|number| token_in(number.unsigned_abs())))
 }
 
-/// A failure of a statement. The session keeps the number of the error, which diesel drops.
+/// A failure of a statement.
 async fn failure(connection: &mut AsyncMysqlConnection, error: Error) -> Failure {
-    let Some(report) = report(&error) else {
-        return failed(unreported(&error), error);
-    };
-    let class = match rows(connection, "SHOW ERRORS LIMIT 1").await {
-        // Level, number, message.
-        Ok(rows) => match rows.first().map(|row| row.number(1)) {
-            Some(Ok(Some(number))) => {
-                let number = u16::try_from(number).unwrap_or_default();
-                mysql::classify(number, report.message)
-            }
-            _ => AsyncMysqlConnection::classify(&report).unwrap_or(Class::Other),
+    let class = match report(&error) {
+        None => unreported(&error),
+        Some(report) => match AsyncMysqlConnection::classify(&report) {
+            Some(class) => class,
+            None => match last_error(connection).await {
+                Some(number) => mysql::classify(number, report.message),
+                // The session has ended.
+                None => Class::ReplyLost,
+            },
         },
-        // The session has ended.
-        Err(_) => Class::ReplyLost,
     };
     failed(class, error)
 }
 
-/// The number of an error that ends a session, or keeps it from being opened, by its message.
-fn number(message: &str) -> Option<u16> {
-    let is_number = |(_, text): &&(_, &str)| message.contains(text);
-    Some(NUMBERS.iter().find(is_number)?.0)
+/// The number of the last error, which diesel drops and the session keeps. Statements that read it leave it unchanged,
+/// but cannot be prepared, so it takes two.
+async fn last_error(connection: &mut AsyncMysqlConnection) -> Option<u16> {
+    // The last condition is the error, after its warnings.
+    let read = "GET DIAGNOSTICS @shedlock_error = NUMBER; \
+                GET DIAGNOSTICS CONDITION @shedlock_error @shedlock_error = MYSQL_ERRNO";
+    connection.batch_execute(read).await.ok()?;
+    let rows = rows(connection, "SELECT CAST(@shedlock_error AS SIGNED)").await;
+    let number = rows.ok()?.first()?.number(0).ok()??;
+    u16::try_from(number).ok()
+}
+
+/// The number of an error, by diesel's kind or, if it ends a session or keeps it from being opened, by its message.
+fn number(report: &Report<'_>) -> Option<u16> {
+    Some(match report.kind {
+        Some(DatabaseErrorKind::UniqueViolation) => 1062,
+        Some(DatabaseErrorKind::ForeignKeyViolation) => 1452,
+        Some(DatabaseErrorKind::NotNullViolation) => 1048,
+        Some(DatabaseErrorKind::CheckViolation) => 3819,
+        Some(DatabaseErrorKind::ReadOnlyTransaction) => 1792,
+        _ => {
+            let is_number = |(_, text): &&(_, &str)| report.message.contains(text);
+            NUMBERS.iter().find(is_number)?.0
+        }
+    })
 }
 
 const NUMBERS: &[(u16, &str)] = &[

@@ -48,13 +48,8 @@ impl Database for AsyncPgConnection {
         Some(postgres::classify(code, report.message, report.constraint))
     }
 
-    fn at_login(message: &str) -> Option<Class> {
-        let report = Report {
-            kind: None,
-            message,
-            constraint: None,
-        };
-        postgres::at_login(code(&report)?, message)
+    fn at_login(report: &Report<'_>) -> Option<Class> {
+        postgres::at_login(code(report)?, report.message)
     }
 
     async fn answer<'a>(

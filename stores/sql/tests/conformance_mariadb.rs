@@ -3,6 +3,8 @@
 #[path = "common/client.rs"]
 mod client;
 mod common;
+#[path = "common/diesel.rs"]
+mod diesel;
 #[path = "common/left_open.rs"]
 mod left_open;
 mod mysql_kit;
@@ -26,6 +28,10 @@ fn main() -> ExitCode {
         "mariadb-pool-elsewhere",
         "mariadb-shared-zone",
         "mariadb-pool",
+        "mariadb-diesel-bb8",
+        "mariadb-diesel-deadpool",
+        "mariadb-diesel-mobc",
+        "mariadb-diesel-pool",
     ];
     let mut all = variants(&names, &server);
     all.push(

@@ -3,6 +3,8 @@
 #[path = "common/client.rs"]
 mod client;
 mod common;
+#[path = "common/diesel.rs"]
+mod diesel;
 #[path = "common/left_open.rs"]
 mod left_open;
 mod mysql_kit;
@@ -24,6 +26,10 @@ fn main() -> ExitCode {
         "mysql-pool-elsewhere",
         "mysql-shared-zone",
         "mysql-pool",
+        "mysql-diesel-bb8",
+        "mysql-diesel-deadpool",
+        "mysql-diesel-mobc",
+        "mysql-diesel-pool",
     ];
     let Some(server) = common::server_if_any("mysql") else {
         return shedlock_conformance::main([]);

@@ -12,6 +12,8 @@ use shedlock_conformance::{
     Scope, StoreProfile, Tag, Work, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
+use shedlock_diesel_async::MySqlProvider as DieselProvider;
+use shedlock_diesel_async::diesel_async::SimpleAsyncConnection as _;
 use shedlock_rig::OwnServer;
 use shedlock_sqlx::{Builder, MySqlProvider, TimeMode};
 use shedlock_torture::TortureNamespace;
@@ -19,7 +21,7 @@ use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::{MySql as Server, MySqlPool, Row as _, Transaction};
 use tokio::sync::Mutex;
 
-use crate::{client, common};
+use crate::{client, common, diesel};
 pub(crate) use race::race;
 
 /// The table from ShedLock's documentation.
@@ -66,6 +68,8 @@ pub(crate) struct MySql {
 pub(crate) const INSTANTS: &[Tag] = &[Tag::Time];
 /// Names and owners are literals in the statement.
 const TEXTS: &[Tag] = &[Tag::Names, Tag::Operators, Tag::Connection];
+/// The same statements on other connections.
+const CONNECTION: &[Tag] = &[Tag::Connection, Tag::Cost];
 /// No columns for tokens and slots.
 const BARE: &[Tag] = &[Tag::Declared, Tag::Record];
 
@@ -164,6 +168,7 @@ impl MySql {
             java_zone: self.java_zone,
             pool_zone: self.pool_zone,
             pooled: self.pooled,
+            by_diesel: self.options.contains("by=diesel"),
             jdbc: if self.name.starts_with("mariadb") {
                 ("mariadb", "")
             } else {
@@ -182,7 +187,7 @@ impl MySql {
 }
 
 /// All variants that are tested on both servers.
-pub(crate) fn variants(names: &[&'static str; 9], server: &str) -> Vec<MySql> {
+pub(crate) fn variants(names: &[&'static str; 13], server: &str) -> Vec<MySql> {
     vec![
         MySql::new(names[0], server),
         MySql::new(names[1], server).table(SHEDLOCKS).about(BARE),
@@ -206,6 +211,16 @@ pub(crate) fn variants(names: &[&'static str; 9], server: &str) -> Vec<MySql> {
             .shared_with("+05:30")
             .about(INSTANTS),
         MySql::new(names[8], server).options("by=pool").about(&[]),
+        MySql::new(names[9], server).options("by=diesel-bb8"),
+        MySql::new(names[10], server)
+            .options("by=diesel-deadpool")
+            .about(CONNECTION),
+        MySql::new(names[11], server)
+            .options("by=diesel-mobc")
+            .about(CONNECTION),
+        MySql::new(names[12], server)
+            .options("by=diesel-careless")
+            .about(&[]),
     ]
 }
 
@@ -261,7 +276,9 @@ impl Harness for MySql {
     fn round_trips(&self) -> Option<RoundTrips> {
         // Without prepared statements each statement is prepared before it runs.
         let is_prepared = !self.options.contains("prepared=false");
-        is_prepared.then_some(RoundTrips::CONDITIONAL)
+        // diesel-async needs more than one request for the proof, the statement and its token.
+        let is_one_request = is_prepared && !self.options.contains("by=diesel");
+        is_one_request.then_some(RoundTrips::CONDITIONAL)
     }
 }
 
@@ -277,6 +294,8 @@ pub(crate) struct Base {
     java_zone: &'static str,
     pool_zone: &'static str,
     pooled: bool,
+    /// Uses diesel-async.
+    by_diesel: bool,
     /// The scheme of JDBC's URLs, and their suffix.
     jdbc: (&'static str, &'static str),
     own: Option<OwnServer>,
@@ -289,7 +308,9 @@ impl Base {
         if let Some(ddl) = self.ddl {
             return run(&self.java, ddl).await;
         }
+        // Not in a transaction that was left open.
         let url = self.url.trim_end_matches("&by=pool");
+        let url = url.trim_end_matches("&by=diesel-careless");
         let _ = connect(url.to_owned()).await?.migrate().await?;
         Ok(())
     }
@@ -411,7 +432,14 @@ impl Namespace for Base {
     }
 
     fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> OptionalAction<'_, Provider> {
-        action(async { Ok(self.over_pool(2, Some(clock)).await?.1) })
+        action(async {
+            if self.by_diesel {
+                let pool = diesel::mysql::bb8(&self.base, 4);
+                let builder = DieselProvider::builder(pool).clock(clock);
+                return Ok(Arc::new(builder.build()?) as Provider);
+            }
+            Ok(self.over_pool(2, Some(clock)).await?.1)
+        })
     }
 
     fn store_addr(&self) -> Option<SocketAddr> {
@@ -439,6 +467,15 @@ impl Namespace for Base {
 
     fn inside_rolled_back_transaction(&self, work: Work) -> OptionalAction<'_, ()> {
         action(async {
+            if self.by_diesel {
+                let pool = diesel::mysql::bb8(&self.base, 2);
+                let provider = DieselProvider::builder(pool.clone()).build()?;
+                let mut connection = pool.get().await?;
+                connection.batch_execute("BEGIN").await?;
+                work(Arc::new(provider)).await;
+                connection.batch_execute("ROLLBACK").await?;
+                return Ok(());
+            }
             let (pool, provider) = self.over_pool(2, None).await?;
             let transaction = pool.begin().await?;
             work(provider).await;
@@ -449,6 +486,11 @@ impl Namespace for Base {
 
     fn left_open(&self) -> OptionalAction<'_, LeftOpen> {
         action(async {
+            if self.by_diesel {
+                return diesel::mysql::left_open(&self.base, IN_TRANSACTION, |pool| {
+                    Ok(Arc::new(DieselProvider::builder(pool).build()?))
+                });
+            }
             let connect: MySqlConnectOptions = self.base.parse()?;
             let connect = connect.timezone(Some(self.pool_zone.to_owned()));
             crate::left_open::left_open!(MySqlPoolOptions, connect, IN_TRANSACTION, |pool| self
@@ -463,6 +505,13 @@ const IN_TRANSACTION: [&str; 2] = ["BEGIN", "SELECT name FROM shedlock LIMIT 1"]
 
 /// The option `by` belongs to the harness: over a pool whose connections come back inside transactions.
 async fn connect(url: String) -> Result<Provider, BoxError> {
+    if let Some((url, way)) = diesel::way(&url) {
+        let mut url = url::Url::parse(&url)?;
+        // Otherwise it leaves the proxy for the server's socket.
+        url.set_query(Some("prefer_socket=false"));
+        let connections = diesel::mysql::by(way, url.as_str(), IN_TRANSACTION)?;
+        return Ok(Arc::new(DieselProvider::builder(connections).build()?));
+    }
     if let Some(url) = url.strip_suffix("&by=pool") {
         let connect: MySqlConnectOptions = url.parse()?;
         let pool = crate::left_open::careless!(MySqlPoolOptions, IN_TRANSACTION)
