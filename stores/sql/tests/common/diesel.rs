@@ -4,14 +4,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
+use ::diesel::ConnectionError;
 use shedlock_conformance::LeftOpen;
-use shedlock_core::BoxFuture;
+use shedlock_core::{BoxFuture, SystemClock, within};
 use shedlock_diesel_async::diesel_async::pooled_connection::{
     AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod, bb8, deadpool, mobc,
 };
 use shedlock_diesel_async::diesel_async::{
-    AsyncMysqlConnection, AsyncPgConnection, SimpleAsyncConnection as _,
+    AsyncConnection as _, AsyncMysqlConnection, AsyncPgConnection, SimpleAsyncConnection as _,
 };
 use shedlock_diesel_async::{ConnectionSource, Connections};
 
@@ -19,6 +21,9 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What an application does in a transaction that it leaves open.
 pub(crate) type Texts = [&'static str; 2];
+
+/// How long an application waits for a connection to open.
+const LOGIN: Duration = Duration::from_secs(5);
 
 /// Pools of two or more connections, which are not tested when they are lent: the kit counts round trips.
 macro_rules! pools {
@@ -29,6 +34,17 @@ macro_rules! pools {
             fn manager(url: &str) -> AsyncDieselConnectionManager<$connection> {
                 let mut config = ManagerConfig::default();
                 config.recycling_method = RecyclingMethod::Fast;
+                // bb8 waits for a login without a limit, and counts it as a connection.
+                config.custom_setup = Box::new(|url| {
+                    let url = url.to_owned();
+                    Box::pin(async move {
+                        let establish = <$connection>::establish(&url);
+                        let established = within(&SystemClock, LOGIN, establish).await;
+                        established.unwrap_or_else(|| {
+                            Err(ConnectionError::BadConnection("timed out".to_owned()))
+                        })
+                    })
+                });
                 AsyncDieselConnectionManager::new_with_config(url, config)
             }
 
@@ -72,7 +88,8 @@ macro_rules! pools {
                 async fn lend(&self) -> Result<Self::Lent, BoxError> {
                     let mut lent = self.pool.get_owned().await?;
                     if self.begins() {
-                        begin(&mut lent, self.begin).await?;
+                        // Its table may be missing.
+                        let _ = begin(&mut lent, self.begin).await;
                     }
                     Ok(lent)
                 }
