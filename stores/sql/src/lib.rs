@@ -50,3 +50,10 @@ mod session;
 #[allow(unreachable_pub, reason = "it is the whole of a crate")]
 #[path = "../../tokio-postgres/src/source.rs"]
 mod source;
+#[cfg(test)]
+#[allow(
+    unexpected_cfgs,
+    reason = "the features are those of the driver, and off here"
+)]
+#[path = "../../tokio-postgres/src/tls.rs"]
+mod tls;

@@ -227,7 +227,7 @@ impl Driver for TokioPostgres {
     }
 
     async fn connect(options: &Connect) -> Result<Session, Failure> {
-        let connected = options.config.connect(options.tls.clone()).await;
+        let connected = options.config.connect(Tls::clone(&options.tls)).await;
         let (client, connection) = connected.map_err(|error| connecting(error.into()))?;
         // If the connection ends early, the next statement reports the reason.
         let connection = tokio::spawn(async move {

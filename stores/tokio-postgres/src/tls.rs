@@ -39,7 +39,7 @@ mod tests {
     use shedlock_core::ErrorKind;
     use shedlock_sql::driver::Remote as _;
 
-    use crate::TokioPostgres;
+    use crate::session::TokioPostgres;
 
     #[test]
     fn a_url_that_requires_tls_is_refused_and_one_that_may_do_without_is_not() {
