@@ -30,7 +30,7 @@ struct Keys {
 
 impl Keys {
     fn new() -> Self {
-        // With the feature `tls`, clients use the crypto library that the program has chosen.
+        // With TLS, clients use the crypto library that the program has chosen.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = server("consul").replace("consul://", "http://");
         Self {

@@ -24,7 +24,7 @@ use shedlock_torture::TortureNamespace;
 const SKEW: Duration = Duration::from_millis(100);
 
 fn main() -> ExitCode {
-    // With the feature `tls`, clients use the crypto library that the program has chosen.
+    // With TLS, clients use the crypto library that the program has chosen.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let server = server("consul");
     let race = race(server.clone());
