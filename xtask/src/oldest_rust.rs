@@ -11,19 +11,23 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// Which features of a crate are checked, if not all: those whose clients need no newer Rust.
-const FEATURES: [(&str, &[&str]); 1] = [(
-    "shedlock",
-    &[
-        "consul",
-        "http",
-        "macros",
-        "metrics",
-        "scheduler",
-        "tokio-postgres",
-        "zookeeper",
-    ],
-)];
+/// Which features of a crate are checked, if not all: those whose clients need no newer Rust, and of two crypto libraries
+/// the one that is built sooner.
+const FEATURES: [(&str, &[&str]); 2] = [
+    (
+        "shedlock",
+        &[
+            "consul",
+            "http",
+            "macros",
+            "metrics",
+            "scheduler",
+            "tokio-postgres",
+            "zookeeper",
+        ],
+    ),
+    (sqlx08::CRATE, &["mysql", "postgres", "tls-ring"]),
+];
 
 #[derive(Deserialize)]
 struct Metadata {
