@@ -10,6 +10,8 @@ mod common;
 mod crashes;
 #[path = "postgres/diesel.rs"]
 mod diesel;
+#[path = "common/diesel.rs"]
+mod diesel_pools;
 #[path = "postgres/duties.rs"]
 mod duties;
 #[path = "postgres/failover.rs"]
