@@ -8,6 +8,10 @@
 )]
 
 mod common;
+#[path = "mysql/diesel.rs"]
+mod diesel;
+#[path = "common/diesel.rs"]
+mod diesel_pools;
 #[path = "mysql/duties.rs"]
 mod duties;
 #[path = "mysql/failures.rs"]
@@ -85,6 +89,9 @@ mod off {
 }
 
 on_all_servers! {
+    diesel: pools_are_passed_as_they_are, no_call_hangs_on_a_pool_of_diesel,
+        a_session_of_diesel_that_takes_no_writes_is_left, errors_are_those_of_another_client,
+        connections_that_count_changed_rows_are_no_danger;
     duties: jobs_that_hold_all_connections_of_a_pool_keep_their_locks,
         a_connection_that_sees_another_database_proves_nothing;
     java: shedlocks_table_serves_as_it_is, migrating_shedlocks_table_adds_our_columns_once,

@@ -129,7 +129,7 @@ pub(crate) fn request(name: &str) -> AttemptRequest {
     AttemptRequest::new(name, Owner::generate(), HOUR)
 }
 
-pub(crate) async fn take(provider: &MySqlProvider, name: &str) -> Lease {
+pub(crate) async fn take(provider: &dyn LockProvider, name: &str) -> Lease {
     match provider.attempt(&request(name)).await.unwrap() {
         Attempt::Acquired(lease) => lease,
         answer => panic!("{name} was not taken: {answer:?}"),
@@ -147,7 +147,7 @@ pub(crate) async fn refused(provider: &MySqlProvider, name: &str) -> Error {
     provider.attempt(&request(name)).await.unwrap_err()
 }
 
-pub(crate) async fn free(provider: &MySqlProvider, lease: &Lease) {
+pub(crate) async fn free(provider: &dyn LockProvider, lease: &Lease) {
     let answer = provider.unlock(lease, &UnlockRequest::new()).await.unwrap();
     assert_eq!(answer, Unlock::Unlocked);
 }
