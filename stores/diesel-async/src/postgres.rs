@@ -69,12 +69,12 @@ impl Database for AsyncPgConnection {
         };
         match (alone, reply) {
             (Ok(()), Ok(reply)) => Ok(reply),
-            (Ok(()), Err(error)) => Err(failure(self, error).await),
+            (Ok(()), Err(error)) => Err(failure(error)),
             (Err(error), reply) => match (reason(&error), reply) {
                 (Some(reason), _) => Err(Failure::new(Class::Inside, reason)),
                 // Whether the statement counts is not known.
                 (None, Ok(_)) => Err(failed(Class::ReplyLost, error)),
-                (None, Err(error)) => Err(failure(self, error).await),
+                (None, Err(error)) => Err(failure(error)),
             },
         }
     }
@@ -108,16 +108,12 @@ fn reason(error: &Error) -> Option<String> {
     is_inside.then(|| report.message.to_owned())
 }
 
-/// A failure of a statement. If its error is none of those that matter, the session shows whether the server has gone on:
-/// then nothing was written.
-async fn failure(connection: &mut AsyncPgConnection, error: Error) -> Failure {
+/// A failure of a statement. Where the message is none of those that matter (the server may write them in another
+/// language, and poolers have their own), the statement may have taken effect.
+fn failure(error: Error) -> Failure {
     let class = match report(&error) {
         None => unreported(&error),
-        Some(report) => match AsyncPgConnection::classify(&report) {
-            Some(class) => class,
-            None if connection.batch_execute("SELECT 1").await.is_ok() => Class::Other,
-            None => Class::ReplyLost,
-        },
+        Some(report) => AsyncPgConnection::classify(&report).unwrap_or(Class::Failed),
     };
     failed(class, error)
 }
@@ -134,92 +130,61 @@ fn code(report: &Report<'_>) -> Option<&'static str> {
         Some(DatabaseErrorKind::SerializationFailure) => "40001",
         Some(DatabaseErrorKind::ReadOnlyTransaction) => "25006",
         _ => {
-            let is_code = |(_, texts): &&(_, &[&str])| {
-                let mut texts = texts.iter();
-                texts.any(|text| report.message.contains(text))
-            };
+            let is_code = |(_, text): &&(_, &str)| report.message.contains(text);
             CODES.iter().find(is_code)?.0
         }
     })
 }
 
-/// Codes of the server, or of PgBouncer, each with texts of its messages.
-const CODES: &[(&str, &[&str])] = &[
-    ("22P02", &["the attempt came after its not-after: "]),
-    (
-        "08P01",
-        &[
-            "startup parameter",
-            "no more connections allowed",
-            "query_wait_timeout",
-            "no such database",
-            "no such user",
-            "login rejected",
-            "SASL authentication failed",
-            "\"trust\" authentication failed",
-            "server_login_retry",
-            "client_login_timeout",
-            "pgbouncer cannot connect to server",
-        ],
-    ),
-    ("28P01", &["password authentication failed"]),
-    ("28000", &["pg_hba.conf", "is not permitted to log in"]),
-    (
-        "26000",
-        &["prepared statement \"", "unnamed prepared statement"],
-    ),
-    ("25P02", &["current transaction is aborted"]),
-    ("40P01", &["deadlock detected"]),
-    (
-        "55P03",
-        &["due to lock timeout", "could not obtain lock on"],
-    ),
-    (
-        "57014",
-        &[
-            "due to statement timeout",
-            "due to user request",
-            "due to transaction timeout",
-        ],
-    ),
-    ("57P03", &["the database system is "]),
-    (
-        "53300",
-        &[
-            "too many clients already",
-            "too many connections for",
-            "remaining connection slots",
-        ],
-    ),
-    (
-        "57P01",
-        &[
-            "terminating connection",
-            "terminating walsender",
-            "server closed the connection",
-        ],
-    ),
-    (
-        "42501",
-        &[
-            "permission denied",
-            "must be owner of",
-            "row-level security",
-        ],
-    ),
-    ("22001", &["value too long for type"]),
-    ("22008", &["out of range"]),
-    ("53100", &["No space left on device"]),
-    ("53200", &["out of memory"]),
-    ("42P07", &["already exists"]),
-    (
-        "0A000",
-        &["cached plan must not change", "command-line options"],
-    ),
-    ("3D000", &["database \""]),
-    ("28000", &["role \""]),
-    ("42P01", &["does not exist"]),
-    ("42804", &["is of type ", "cannot be matched"]),
+/// Codes of the server, or of PgBouncer, each with a text of its messages. The first one that fits counts.
+const CODES: &[(&str, &str)] = &[
+    ("22P02", "invalid input syntax"),
+    ("26000", "prepared statement \""),
+    ("25P02", "current transaction is aborted"),
+    ("40P01", "deadlock detected"),
+    ("55P03", "due to lock timeout"),
+    ("55P03", "could not obtain lock on"),
+    ("57014", "canceling statement due to"),
+    ("42501", "permission denied"),
+    ("42501", "must be owner of"),
+    ("42501", "row-level security"),
+    ("57P03", "the database system is "),
+    ("57P01", "terminating connection"),
+    ("53300", "too many clients already"),
+    ("53300", "too many connections for"),
+    ("53300", "remaining connection slots"),
+    ("53100", "No space left on device"),
+    ("53200", "out of memory"),
+    ("22001", "value too long for type"),
+    ("22003", "integer out of range"),
+    ("22003", "bigint out of range"),
+    ("22008", "out of range"),
+    ("22021", "invalid byte sequence for encoding"),
+    ("22P05", "has no equivalent in encoding"),
+    ("42601", "syntax error at"),
+    ("42804", "but expression is of type"),
+    ("0A000", "cached plan must not change"),
+    ("0A000", "command-line options"),
+    // While a connection is opened.
+    ("28P01", "password authentication failed"),
+    ("28000", "pg_hba.conf"),
+    ("28000", "is not permitted to log in"),
+    ("28000", "client certificate"),
+    ("08P01", "startup parameter"),
+    ("08P01", "no more connections allowed"),
+    ("08P01", "query_wait_timeout"),
+    ("08P01", "no such database"),
+    ("08P01", "no such user"),
+    ("08P01", "login rejected"),
+    ("08P01", "authentication failed"),
+    ("08P01", "server_login_retry"),
+    ("08P01", "client_login_timeout"),
+    ("08P01", "pgbouncer cannot connect to server"),
+    ("3D000", "database \""),
+    ("28000", "role \""),
+    // What is left of these is about tables, columns, schemas and functions.
+    ("42P07", "already exists"),
+    ("42P01", "does not exist"),
 ];
 
 impl deserialize::FromSqlRow<Untyped, Pg> for Cells {
@@ -247,4 +212,108 @@ fn cell(value: Option<PgValue<'_>>) -> Cell {
     }
     let text = std::str::from_utf8(bytes);
     text.map_or(Cell::Other, |text| Cell::Text(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use shedlock_sql::driver::Refusal;
+
+    use super::*;
+
+    fn unknown(message: &str) -> Report<'_> {
+        Report {
+            kind: Some(DatabaseErrorKind::Unknown),
+            message,
+            constraint: None,
+        }
+    }
+
+    fn error(message: &str) -> Error {
+        Error::DatabaseError(DatabaseErrorKind::Unknown, Box::new(message.to_owned()))
+    }
+
+    /// The quotation marks are those of the server's language.
+    #[test]
+    fn the_reason_of_the_guard_is_read_in_every_language() {
+        for message in [
+            "invalid input syntax for type integer: \"not alone: it is in a transaction\"",
+            "ungültige Eingabesyntax für Typ integer: »not alone: it is in a transaction«",
+        ] {
+            let reason = reason(&error(message));
+            assert_eq!(
+                reason.as_deref(),
+                Some("it is in a transaction"),
+                "{message}"
+            );
+        }
+        let aborted =
+            "current transaction is aborted, commands ignored until end of transaction block";
+        assert_eq!(reason(&error(aborted)).as_deref(), Some(aborted));
+        assert_eq!(reason(&error("deadlock detected")), None);
+    }
+
+    #[test]
+    fn messages_are_classified_as_their_codes() {
+        for (message, class) in [
+            (
+                "invalid input syntax for type bigint: \"the attempt came after its not-after: job\"",
+                Class::Held,
+            ),
+            ("relation \"shedlock\" does not exist", Class::Shape),
+            (
+                "column \"locked_by\" of relation \"shedlock\" does not exist",
+                Class::Shape,
+            ),
+            ("cached plan must not change result type", Class::Shape),
+            ("relation \"shedlock\" already exists", Class::Exists),
+            ("prepared statement \"s7\" does not exist", Class::Prepared),
+            ("prepared statement \"s7\" already exists", Class::Prepared),
+            ("canceling statement due to lock timeout", Class::Waited),
+            ("canceling statement due to user request", Class::Waited),
+            ("deadlock detected", Class::Contention),
+            ("permission denied for table shedlock", Class::Privilege),
+            (
+                "terminating connection due to administrator command",
+                Class::ReplyLost,
+            ),
+            ("the database system is shutting down", Class::Busy),
+            ("timestamp out of range", Class::OutOfRange),
+            ("bigint out of range", Class::Other),
+        ] {
+            let found = AsyncPgConnection::classify(&unknown(message));
+            assert_eq!(found, Some(class), "{message}");
+        }
+    }
+
+    /// Another copy of a claim may only follow a reply that proves that nothing was executed.
+    #[test]
+    fn after_an_error_in_other_words_the_statement_may_have_taken_effect() {
+        let denied = error("keine Berechtigung für Tabelle shedlock");
+        assert_eq!(failure(denied).class, Class::Failed);
+        let kind = DatabaseErrorKind::UnableToSendCommand;
+        let closed = Error::DatabaseError(kind, Box::new("connection closed".to_owned()));
+        assert_eq!(failure(closed).class, Class::ReplyLost);
+    }
+
+    #[test]
+    fn a_rejected_connection_is_not_tried_again() {
+        for (message, refusal) in [
+            (
+                "password authentication failed for user \"a\"",
+                Refusal::Login,
+            ),
+            ("role \"a\" does not exist", Refusal::Login),
+            ("database \"b\" does not exist", Refusal::Database),
+            ("no such database: b", Refusal::Database),
+            (
+                "no pg_hba.conf entry for host \"::1\", user \"a\", database \"b\"",
+                Refusal::Other,
+            ),
+        ] {
+            let class = AsyncPgConnection::at_login(&unknown(message));
+            assert_eq!(class, Some(Class::Refused(refusal)), "{message}");
+        }
+        let full = AsyncPgConnection::at_login(&unknown("sorry, too many clients already"));
+        assert_eq!(full, Some(Class::NotSent));
+    }
 }
