@@ -1,6 +1,6 @@
 //! Project tasks: `cargo xtask test`, `cargo xtask interop`, `cargo xtask spring`, `cargo xtask torture`, `cargo xtask fuzz`,
 //! `cargo xtask bench`, `cargo xtask soak`, `cargo xtask drill`, `cargo xtask servers up`, `cargo xtask table`, `cargo xtask api`,
-//! `cargo xtask messages`, `cargo xtask lowest`, `cargo xtask deny`.
+//! `cargo xtask messages`, `cargo xtask sqlx08`, `cargo xtask lowest`, `cargo xtask deny`.
 //!
 //! Everything that needs a real database uses [`servers`]. It finds or installs the servers, runs
 //! throw-away instances of them, and leaves nothing behind.
