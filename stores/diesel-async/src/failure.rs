@@ -13,9 +13,9 @@ use crate::driver::Database;
 
 /// What a server reported: diesel's kind of error, its message, and the constraint, if the server names it.
 pub struct Report<'a> {
-    pub(crate) kind: Option<DatabaseErrorKind>,
-    pub(crate) message: &'a str,
-    pub(crate) constraint: Option<&'a str>,
+    pub kind: Option<DatabaseErrorKind>,
+    pub message: &'a str,
+    pub constraint: Option<&'a str>,
 }
 
 /// What the server reported, if it replied at all.

@@ -1,33 +1,37 @@
 //! diesel-async's pools, which are sources of connections as they are.
 
 #[cfg(feature = "bb8")]
-macro_rules! bb8 {
-    ($connection:ty) => {
-        impl $crate::ConnectionSource for diesel_async::pooled_connection::bb8::Pool<$connection> {
-            type Connection = $connection;
-            type Lent =
-                diesel_async::pooled_connection::bb8::PooledConnection<'static, $connection>;
+use diesel_async::pooled_connection::bb8;
+#[cfg(feature = "deadpool")]
+use diesel_async::pooled_connection::deadpool;
+#[cfg(feature = "mobc")]
+use diesel_async::pooled_connection::mobc;
+use shedlock_sql::driver::BoxError;
 
-            async fn lend(&self) -> Result<Self::Lent, shedlock_sql::driver::BoxError> {
-                Ok(self.get_owned().await?)
+use crate::ConnectionSource;
+
+macro_rules! pool {
+    ($connection:ty, $pool:ty, $lent:ty, $lend:ident, $($more:tt)*) => {
+        impl ConnectionSource for $pool {
+            type Connection = $connection;
+            type Lent = $lent;
+
+            async fn lend(&self) -> Result<Self::Lent, BoxError> {
+                Ok(self.$lend().await?)
             }
+
+            $($more)*
         }
     };
 }
 
-#[cfg(feature = "deadpool")]
-macro_rules! deadpool {
+macro_rules! pools {
     ($connection:ty) => {
-        impl $crate::ConnectionSource
-            for diesel_async::pooled_connection::deadpool::Pool<$connection>
-        {
-            type Connection = $connection;
-            type Lent = diesel_async::pooled_connection::deadpool::Object<$connection>;
+        #[cfg(feature = "bb8")]
+        pool! { $connection, bb8::Pool<$connection>, bb8::PooledConnection<'static, $connection>, get_owned, }
 
-            async fn lend(&self) -> Result<Self::Lent, shedlock_sql::driver::BoxError> {
-                Ok(self.get().await?)
-            }
-
+        #[cfg(feature = "deadpool")]
+        pool! { $connection, deadpool::Pool<$connection>, deadpool::Object<$connection>, get,
             fn is_closed(&self) -> bool {
                 Self::is_closed(self)
             }
@@ -36,20 +40,9 @@ macro_rules! deadpool {
                 drop(Self::Lent::take(lent));
             }
         }
-    };
-}
 
-#[cfg(feature = "mobc")]
-macro_rules! mobc {
-    ($connection:ty) => {
-        impl $crate::ConnectionSource for diesel_async::pooled_connection::mobc::Pool<$connection> {
-            type Connection = $connection;
-            type Lent = diesel_async::pooled_connection::mobc::PooledConnection<$connection>;
-
-            async fn lend(&self) -> Result<Self::Lent, shedlock_sql::driver::BoxError> {
-                Ok(self.get().await?)
-            }
-
+        #[cfg(feature = "mobc")]
+        pool! { $connection, mobc::Pool<$connection>, mobc::PooledConnection<$connection>, get,
             fn discard(lent: Self::Lent) {
                 drop(lent.into_inner());
             }
@@ -57,13 +50,7 @@ macro_rules! mobc {
     };
 }
 
-macro_rules! pools {
-    ($($pool:ident $feature:literal),*) => { $(
-        #[cfg(all(feature = $feature, feature = "postgres"))]
-        $pool!(diesel_async::AsyncPgConnection);
-        #[cfg(all(feature = $feature, feature = "mysql"))]
-        $pool!(diesel_async::AsyncMysqlConnection);
-    )* };
-}
-
-pools!(bb8 "bb8", deadpool "deadpool", mobc "mobc");
+#[cfg(feature = "postgres")]
+pools!(diesel_async::AsyncPgConnection);
+#[cfg(feature = "mysql")]
+pools!(diesel_async::AsyncMysqlConnection);

@@ -13,12 +13,12 @@
 //!
 //! In the simple protocol, `now()` is `statement_timestamp()`, unless a transaction was open before.
 
+use diesel::deserialize;
 use diesel::pg::{Pg, PgValue};
 use diesel::result::{DatabaseErrorKind, Error};
 use diesel::row::{Field as _, Row};
 use diesel::sql_types::Untyped;
-use diesel::{QueryResult, deserialize};
-use diesel_async::{AsyncPgConnection, SimpleAsyncConnection};
+use diesel_async::{AsyncPgConnection, SimpleAsyncConnection as _};
 use futures_util::future::join;
 use shedlock_provider::StoreProvider;
 use shedlock_sql::SqlStore;
@@ -58,15 +58,14 @@ impl Database for AsyncPgConnection {
         values: &'a Values<'a>,
         how: How<'a>,
     ) -> Result<Reply, Failure> {
-        let guard = match how {
-            How::Alone(proof) => Some(guard(proof)),
-            How::Prepared | How::Plain => None,
+        let mut connection = &*self;
+        let How::Alone(proof) = how else {
+            let reply = run(&mut connection, statement, values).await;
+            return reply.map_err(failure);
         };
-        let (alone, reply) = {
-            let mut connection = &*self;
-            let alone = passes(&*self, guard.as_deref());
-            join(alone, run(&mut connection, statement, values)).await
-        };
+        let (guard, mut before) = (guard(proof), &*self);
+        let alone = before.batch_execute(&guard);
+        let (alone, reply) = join(alone, run(&mut connection, statement, values)).await;
         match (alone, reply) {
             (Ok(()), Ok(reply)) => Ok(reply),
             (Ok(()), Err(error)) => Err(failure(error)),
@@ -77,13 +76,6 @@ impl Database for AsyncPgConnection {
                 (None, Err(error)) => Err(failure(error)),
             },
         }
-    }
-}
-
-async fn passes(mut connection: &AsyncPgConnection, guard: Option<&str>) -> QueryResult<()> {
-    match guard {
-        Some(guard) => connection.batch_execute(guard).await,
-        None => Ok(()),
     }
 }
 
@@ -130,62 +122,46 @@ fn code(report: &Report<'_>) -> Option<&'static str> {
         Some(DatabaseErrorKind::SerializationFailure) => "40001",
         Some(DatabaseErrorKind::ReadOnlyTransaction) => "25006",
         _ => {
-            let is_code = |(_, text): &&(_, &str)| report.message.contains(text);
-            CODES.iter().find(is_code)?.0
+            let is_text = |text: &str| report.message.contains(text);
+            CODES.lines().find_map(|line| {
+                let (code, texts) = line.split_once(": ")?;
+                texts.split('|').any(is_text).then_some(code)
+            })?
         }
     })
 }
 
-/// Codes of the server, or of PgBouncer, each with a text of its messages. The first one that fits counts.
-const CODES: &[(&str, &str)] = &[
-    ("22P02", "invalid input syntax"),
-    ("26000", "prepared statement \""),
-    ("25P02", "current transaction is aborted"),
-    ("40P01", "deadlock detected"),
-    ("55P03", "due to lock timeout"),
-    ("55P03", "could not obtain lock on"),
-    ("57014", "canceling statement due to"),
-    ("42501", "permission denied"),
-    ("42501", "must be owner of"),
-    ("42501", "row-level security"),
-    ("57P03", "the database system is "),
-    ("57P01", "terminating connection"),
-    ("53300", "too many clients already"),
-    ("53300", "too many connections for"),
-    ("53300", "remaining connection slots"),
-    ("53100", "No space left on device"),
-    ("53200", "out of memory"),
-    ("22001", "value too long for type"),
-    ("22003", "integer out of range"),
-    ("22003", "bigint out of range"),
-    ("22008", "out of range"),
-    ("22021", "invalid byte sequence for encoding"),
-    ("22P05", "has no equivalent in encoding"),
-    ("42601", "syntax error at"),
-    ("42804", "but expression is of type"),
-    ("0A000", "cached plan must not change"),
-    ("0A000", "command-line options"),
-    // While a connection is opened.
-    ("28P01", "password authentication failed"),
-    ("28000", "pg_hba.conf"),
-    ("28000", "is not permitted to log in"),
-    ("28000", "client certificate"),
-    ("08P01", "startup parameter"),
-    ("08P01", "no more connections allowed"),
-    ("08P01", "query_wait_timeout"),
-    ("08P01", "no such database"),
-    ("08P01", "no such user"),
-    ("08P01", "login rejected"),
-    ("08P01", "authentication failed"),
-    ("08P01", "server_login_retry"),
-    ("08P01", "client_login_timeout"),
-    ("08P01", "pgbouncer cannot connect to server"),
-    ("3D000", "database \""),
-    ("28000", "role \""),
-    // What is left of these is about tables, columns, schemas and functions.
-    ("42P07", "already exists"),
-    ("42P01", "does not exist"),
-];
+/// Codes of the server, or of PgBouncer, each with texts of its messages. The first one that fits counts. What fits none
+/// but the last two is about tables, columns, schemas and functions.
+const CODES: &str = r#"
+22P02: invalid input syntax
+26000: prepared statement "
+25P02: current transaction is aborted
+40P01: deadlock detected
+55P03: due to lock timeout|could not obtain lock on
+57014: canceling statement due to
+42501: permission denied|must be owner of|row-level security
+57P03: the database system is|not yet accepting connections
+57P01: terminating connection
+53300: too many clients already|too many connections for|remaining connection slots
+53100: No space left on device
+53200: out of memory
+22001: value too long for type
+22003: integer out of range|bigint out of range
+22008: out of range
+22021: invalid byte sequence for encoding|has no equivalent in encoding
+42601: syntax error at
+42804: but expression is of type
+0A000: cached plan must not change|command-line options
+28P01: password authentication failed
+28000: pg_hba.conf|is not permitted to log in|client certificate
+08P01: startup parameter|no more connections allowed|query_wait_timeout|no such database
+08P01: no such user|login rejected|authentication failed|server_login_retry
+08P01: client_login_timeout|pgbouncer cannot connect to server
+3D000: database "
+28000: role "
+42P07: already exists
+42P01: does not exist"#;
 
 impl deserialize::FromSqlRow<Untyped, Pg> for Cells {
     fn build_from_row<'a>(row: &impl Row<'a, Pg>) -> deserialize::Result<Self> {
