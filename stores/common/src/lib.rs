@@ -51,7 +51,7 @@ pub use time::TimeMode;
 #[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
 pub use tls::client_config;
 pub use tls::{TlsNames, TlsOptions, read_file, read_text, unusable_file};
-pub use tls::{built_without_tls, require_crypto_choice};
+pub use tls::{built_without_tls, check_crypto_choice, require_crypto_choice};
 pub use tls::{untrusted, untrusted_by};
 pub use told::{Told, told};
 pub use url::{Host, StoreUrl, UrlOptions, refuse_cut_password};

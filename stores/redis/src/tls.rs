@@ -6,16 +6,14 @@ pub(crate) use built_in::Tls;
 pub(crate) use left_out::Tls;
 
 /// The crate whose features bring TLS.
-const CRATE: &str = "shedlock-redis";
+pub(crate) const CRATE: &str = "shedlock-redis";
 
 #[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
 mod built_in {
     use redis::cluster::ClusterClientBuilder;
     use redis::sentinel::SentinelClientBuilder;
     use redis::{Client, ClientTlsConfig, ConnectionInfo, RedisResult, TlsCertificates, TlsMode};
-    use shedlock_provider::{Result, TlsFiles, TlsOptions, require_crypto_choice};
-
-    use super::CRATE;
+    use shedlock_provider::{Result, TlsFiles, TlsOptions};
 
     /// How servers are verified, and with which certificates.
     pub(crate) struct Tls {
@@ -25,7 +23,6 @@ mod built_in {
 
     impl Tls {
         pub(crate) fn read(mode: TlsMode, options: &TlsOptions) -> Result<Self> {
-            require_crypto_choice(CRATE)?;
             let TlsFiles { ca, identity } = options.read()?;
             let certificates = TlsCertificates {
                 client_tls: identity.map(|(client_cert, client_key)| ClientTlsConfig {

@@ -13,14 +13,15 @@ use redis::{
 };
 use shedlock_core::warn_unverified;
 use shedlock_provider::{
-    FromUrl, Host, Result, StoreUrl, TlsOptions, configuration, invalid, maybe, refuse_cut_password,
+    FromUrl, Host, Result, StoreUrl, TlsOptions, check_crypto_choice, configuration, invalid,
+    maybe, refuse_cut_password,
 };
 
 use crate::RedisProvider;
 use crate::confirm::WAIT;
 use crate::connections::{Connections, SOCKET, Scheme, Source, TIMEOUT};
 use crate::store::{Builder, RedisStore};
-use crate::tls::Tls;
+use crate::tls::{CRATE, Tls};
 
 /// The default ports of servers and of sentinels.
 const PORT: u16 = 6_379;
@@ -50,6 +51,9 @@ impl FromUrl for RedisStore {
     }
 
     async fn from_url(url: &str) -> Result<RedisProvider> {
+        for encrypted in ["rediss", "valkeys"] {
+            check_crypto_choice(url, encrypted, CRATE)?;
+        }
         read(url)
     }
 }
@@ -347,8 +351,6 @@ mod tests {
 
     #[test]
     fn urls_with_and_without_options_are_read() {
-        // The build with all stores contains two crypto libraries, so the program must choose one.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         for url in [
             "redis://127.0.0.1",
             "redis://:secret@[::1]:7000/3?protocol=resp3",

@@ -18,6 +18,8 @@ impl FromUrl for ZooKeeperStore {
     type Store = Versioned<Self>;
 
     async fn from_url(url: &str) -> Result<ZooKeeperProvider> {
+        #[cfg(feature = "tls-aws-lc")]
+        shedlock_provider::check_crypto_choice(url, "zookeepers", "shedlock-zookeeper")?;
         read(url)
     }
 
@@ -81,8 +83,7 @@ pub(crate) fn read(text: &str) -> Result<ZooKeeperProvider> {
 
 #[cfg(feature = "tls-aws-lc")]
 fn encrypted(connector: Connector, tls: &TlsOptions) -> Result<Connector> {
-    use shedlock_provider::{require_crypto_choice, unusable_file};
-    require_crypto_choice("shedlock-zookeeper")?;
+    use shedlock_provider::unusable_file;
     let files = tls.read()?;
     let Some(ca) = &files.ca else {
         return Err(invalid("zookeepers:// needs the option \"tls_ca\"")

@@ -120,6 +120,15 @@ pub fn built_without_tls(driver: &str) -> Error {
     invalid("this program was built without TLS").advise(tls_features(driver))
 }
 
+/// The same as [`require_crypto_choice`] for a URL whose scheme begins with `encrypted`; other URLs need no TLS.
+pub fn check_crypto_choice(url: &str, encrypted: &str, driver: &str) -> Result<()> {
+    let scheme = url.get(..encrypted.len());
+    match scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(encrypted)) {
+        true => require_crypto_choice(driver),
+        false => Ok(()),
+    }
+}
+
 /// For a connection with TLS whose client takes no crypto provider. Such a client uses the one that the program has
 /// installed, or the only library that it contains, and panics if it contains two and has installed none. `driver` is
 /// the crate that makes the connection.
