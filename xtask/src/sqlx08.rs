@@ -2,6 +2,7 @@
 //! and it has a workspace of its own, as has the application on sea-orm 2. No command for the main workspace sees them.
 
 use crate::executables::{self, Executable};
+use crate::host;
 use crate::steps::{self, Outcome};
 use anyhow::{Context as _, ensure};
 use shedlock_rig::engine::RunDir;
@@ -29,7 +30,7 @@ const BINDING: &str = "libsqlite3-sys";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Write the modules instead of comparing them.
+    /// Write the modules instead of comparing them, and add to the lock files what our crates need by now.
     #[arg(long)]
     update: bool,
 }
@@ -39,6 +40,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.update {
         for (file, text) in copies()? {
             fs::write(&file, text).with_context(|| file.display().to_string())?;
+        }
+        for (folder, _) in WORKSPACES {
+            host::output(cargo(folder).args(["update", "--quiet", "--workspace"]))?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -98,7 +102,7 @@ pub(crate) fn check(run: &RunDir) -> anyhow::Result<Outcome> {
     for (folder, features) in WORKSPACES {
         let features = ["--features", features];
         let clippy = [
-            &["clippy", "--all-targets"],
+            &["clippy", "--all-targets", "--locked"],
             &features[..],
             &["--", "-D", "warnings"],
         ];
