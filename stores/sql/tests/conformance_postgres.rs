@@ -75,7 +75,7 @@ fn main() -> ExitCode {
             Scope::About(&[]),
         ),
         variant("diesel-deadpool", FULL, "by=diesel-deadpool", CONNECTION),
-        variant("diesel-mobc", FULL, "by=diesel-mobc", CONNECTION),
+        variant("diesel-mobc", FULL, "by=diesel-mobc", Scope::About(&[])),
         variant("diesel-pool", FULL, "by=diesel-careless", Scope::About(&[])),
     ];
     if let Some(bouncer) = common::server_if_any("pgbouncer") {

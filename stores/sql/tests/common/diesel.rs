@@ -25,7 +25,8 @@ pub(crate) type Texts = [&'static str; 2];
 /// How long an application waits for a connection to open.
 const LOGIN: Duration = Duration::from_secs(5);
 
-/// Pools of two or more connections, which are not tested when they are lent: the kit counts round trips.
+/// Pools that do not test a connection when they lend it: the kit counts round trips. That of mobc is larger, because each
+/// statement opens a connection there, and that takes time.
 macro_rules! pools {
     ($name:ident, $connection:ty) => {
         pub(crate) mod $name {
@@ -58,7 +59,7 @@ macro_rules! pools {
             }
 
             pub(crate) fn mobc(url: &str) -> mobc::Pool<$connection> {
-                mobc::Pool::builder().max_open(4).build(manager(url))
+                mobc::Pool::builder().max_open(8).build(manager(url))
             }
 
             /// A pool that lends connections inside transactions.

@@ -217,7 +217,7 @@ pub(crate) fn variants(names: &[&'static str; 13], server: &str) -> Vec<MySql> {
             .about(CONNECTION),
         MySql::new(names[11], server)
             .options("by=diesel-mobc")
-            .about(CONNECTION),
+            .about(&[]),
         MySql::new(names[12], server)
             .options("by=diesel-careless")
             .about(&[]),
