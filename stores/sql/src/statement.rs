@@ -22,7 +22,7 @@ pub use crate::values::{Value, Values};
 
 /// A statement that can be read, compared and tested without a database.
 ///
-/// Its text is built once per [`Shape`](crate::shape::Shape) of a table, never per call.
+/// Its text is built once per shape of a table, never per call.
 #[derive(Clone, Debug)]
 pub struct Statement {
     /// With the names of the values.

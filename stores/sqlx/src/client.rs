@@ -6,6 +6,9 @@ use std::sync::Arc;
 use shedlock_sql::driver::Statement;
 use sqlx::AssertSqlSafe;
 
+/// The crate whose features bring TLS.
+pub(crate) const CRATE: &str = "shedlock-sqlx";
+
 /// The text of a statement, for a query that is prepared.
 pub(crate) fn prepared(statement: &Statement) -> AssertSqlSafe<Arc<str>> {
     AssertSqlSafe(Arc::clone(statement.shared_text()))

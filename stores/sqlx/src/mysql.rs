@@ -11,7 +11,7 @@ use sqlx::ConnectOptions as _;
 use sqlx::error::DatabaseError;
 use sqlx::mysql::{MySqlConnectOptions, MySqlDatabaseError, MySqlQueryResult, MySqlSslMode};
 
-use crate::execution;
+use crate::{client, execution};
 
 /// Stores locks in a table of MySQL (5.7 or later) or MariaDB (10.2 or later), shared with ShedLock's JDBC providers.
 ///
@@ -63,7 +63,7 @@ impl Remote for MySql {
         let connect = maybe(connect, mode, MySqlConnectOptions::ssl_mode);
         if matches!(connect.get_ssl_mode(), MySqlSslMode::VerifyCa) {
             // This mode alone does not use the library that sqlx was built with.
-            require_crypto_choice(execution::CRATE)?;
+            require_crypto_choice(client::CRATE)?;
         }
         if connect.get_database().is_none() && !address.names_schema() {
             return Err(

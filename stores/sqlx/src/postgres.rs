@@ -12,7 +12,7 @@ use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use url::Url;
 
-use crate::execution;
+use crate::{client, execution};
 
 /// Stores locks in a table of PostgreSQL, shared with ShedLock's JDBC providers.
 ///
@@ -81,7 +81,7 @@ impl Remote for Postgres {
         }
         if matches!(connect.get_ssl_mode(), PgSslMode::VerifyCa) {
             // This mode alone does not use the library that sqlx was built with.
-            require_crypto_choice(execution::CRATE)?;
+            require_crypto_choice(client::CRATE)?;
         }
         let host = execution::without_brackets(connect.get_host());
         let connect = maybe(connect, host, |connect, host| connect.host(&host));

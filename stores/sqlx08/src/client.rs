@@ -2,6 +2,9 @@
 
 use shedlock_sql::driver::Statement;
 
+/// The crate whose features bring TLS.
+pub(crate) const CRATE: &str = "shedlock-sqlx08";
+
 /// The text of a statement, for a query that is prepared.
 pub(crate) fn prepared(statement: &Statement) -> &str {
     statement.shared_text()

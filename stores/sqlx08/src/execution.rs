@@ -13,16 +13,25 @@ use sqlx::error::DatabaseError;
 
 use shedlock_sql::driver::{Class, Failure, Refusal};
 
+use crate::client;
+
 type Classify = fn(&dyn DatabaseError) -> Class;
 
 /// What an error of the server means while a connection is opened, if that differs from its meaning for a statement.
 type AtLogin = fn(&dyn DatabaseError) -> Option<Class>;
+
+/// A part of sqlx's error for a connection that requires TLS in a program without it. Whether the program has TLS is
+/// visible only there, because another crate may have enabled it.
+const WITHOUT_TLS: &str = "built without TLS support";
 
 /// Classifies an error that occurred while a connection was being acquired: nothing was sent.
 pub(crate) fn connecting(error: Error, classify: Classify, at_login: AtLogin) -> Failure {
     match &error {
         Error::Io(_) | Error::Tls(_) if untrusted(&error).is_some() => {
             Failure::new(Class::Untrusted, error)
+        }
+        Error::Tls(cause) if cause.to_string().contains(WITHOUT_TLS) => {
+            Failure::new(Class::WithoutTls(client::CRATE), error)
         }
         Error::Tls(_) => Failure::new(Class::Refused(Refusal::Tls), error),
         Error::Configuration(_) => Failure::new(Class::Refused(Refusal::Other), error),

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use shedlock_provider::{Result, StoreProvider, UrlOptions, invalid, maybe, require_crypto_choice};
 use shedlock_sql::SqlStore;
 use shedlock_sql::driver::{
-    Address, Class, Dialect, Driver, Remote, Server, mysql, refused_option,
+    Address, Class, Dialect, Driver, Remote, Reports, Server, mysql, refused_option,
 };
 use sqlx::ConnectOptions as _;
 use sqlx::error::DatabaseError;
 use sqlx::mysql::{MySqlConnectOptions, MySqlDatabaseError, MySqlQueryResult, MySqlSslMode};
 
-use crate::execution;
+use crate::{client, execution};
 
 /// Stores locks in a table of MySQL (5.7 or later) or MariaDB (10.2 or later), shared with ShedLock's JDBC providers.
 ///
@@ -45,6 +45,12 @@ pub enum MySql {}
 
 impl Server for MySql {}
 
+impl Reports for MySql {
+    fn options(pool: &Self::Pool) -> Self::Options {
+        pool.connect_options().as_ref().clone()
+    }
+}
+
 impl mysql::MySql for MySql {}
 
 impl Remote for MySql {
@@ -58,7 +64,7 @@ impl Remote for MySql {
         let connect = maybe(connect, mode, MySqlConnectOptions::ssl_mode);
         if matches!(connect.get_ssl_mode(), MySqlSslMode::VerifyCa) {
             // This mode alone does not use the library that sqlx was built with.
-            require_crypto_choice()?;
+            require_crypto_choice(client::CRATE)?;
         }
         if connect.get_database().is_none() && !address.names_schema() {
             return Err(
@@ -144,7 +150,7 @@ impl Driver for MySql {
     }
 
     fn options_of(pool: &Self::Pool) -> Option<Self::Options> {
-        Some(pool.connect_options().as_ref().clone())
+        Some(Self::options(pool))
     }
 
     execution::execution!(sqlx::MySql, last_insert_id);

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use shedlock_provider::{Result, StoreProvider, invalid, maybe, require_crypto_choice};
 use shedlock_sql::SqlStore;
 use shedlock_sql::driver::{
-    Address, Class, Dialect, Driver, Remote, Server, postgres, refused_option,
+    Address, Class, Dialect, Driver, Remote, Reports, Server, postgres, refused_option,
 };
 use sqlx::ConnectOptions as _;
 use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use url::Url;
 
-use crate::execution;
+use crate::{client, execution};
 
 /// Stores locks in a table of PostgreSQL, shared with ShedLock's JDBC providers.
 ///
@@ -82,7 +82,7 @@ impl Remote for Postgres {
         }
         if matches!(connect.get_ssl_mode(), PgSslMode::VerifyCa) {
             // This mode alone does not use the library that sqlx was built with.
-            require_crypto_choice()?;
+            require_crypto_choice(client::CRATE)?;
         }
         let host = execution::without_brackets(connect.get_host());
         let connect = maybe(connect, host, |connect, host| connect.host(&host));
@@ -93,6 +93,12 @@ impl Remote for Postgres {
 }
 
 impl Server for Postgres {}
+
+impl Reports for Postgres {
+    fn options(pool: &Self::Pool) -> Self::Options {
+        pool.connect_options().as_ref().clone()
+    }
+}
 
 impl postgres::Postgres for Postgres {}
 
@@ -147,7 +153,7 @@ impl Driver for Postgres {
     }
 
     fn options_of(pool: &Self::Pool) -> Option<Self::Options> {
-        Some(pool.connect_options().as_ref().clone())
+        Some(Self::options(pool))
     }
 
     execution::execution!(sqlx::Postgres, |_| None);
