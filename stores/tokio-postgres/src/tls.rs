@@ -34,7 +34,8 @@ mod left_out {
     }
 }
 
-#[cfg(all(test, not(any(feature = "tls-ring", feature = "tls-aws-lc"))))]
+#[cfg(not(any(feature = "tls-ring", feature = "tls-aws-lc")))]
+#[cfg(test)]
 mod tests {
     use shedlock_core::ErrorKind;
     use shedlock_sql::driver::Remote as _;
