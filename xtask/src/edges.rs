@@ -153,6 +153,7 @@ const OF_OTHERS: [(&str, &str); 23] = [
         "crates/ui/src/standing.rs",
         "the text of a task's error in the journal",
     ),
+    ("stores/diesel-async/src/failure.rs", "diesel's clients"),
     ("stores/etcd/src/explain.rs", "etcd's client"),
     ("stores/mongodb/src/explain.rs", "MongoDB's driver"),
     ("stores/redis/src/connections.rs", "Redis' client"),
