@@ -6,7 +6,7 @@ use crate::steps::{self, Outcome};
 use anyhow::Context as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The folders of the applications, and a crypto library that each must not have.
@@ -18,6 +18,9 @@ const APPLICATIONS: [(&str, &[&str]); 3] = [
         &["ring", "aws-lc-rs", "aws-lc-sys", "rustls", "webpki-roots"],
     ),
 ];
+
+/// A web service, and how many packages of others it may compile more with shedlock.
+const SERVICE: (&str, usize) = ("service", 8);
 
 /// How the names of the packages begin that must be as they were.
 const UNCHANGED: [&str; 7] = [
@@ -40,8 +43,26 @@ const SENTENCE: &str = "shedlock adds to tokio";
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Features(BTreeMap<String, BTreeSet<String>>);
 
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Build the web service without shedlock and with it, and print how large it is. Takes minutes.
+    #[arg(long)]
+    size: bool,
+}
+
 /// Runs the check, and prints what it finds.
-pub(crate) fn run() -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let (packages, _) = added()?;
+    println!(
+        "packages of others that shedlock adds to a service: {}",
+        packages.join(", ")
+    );
+    if args.size {
+        let [without, with] = [&[][..], &["--features", "shedlock"]].map(size);
+        let (without, with) = (without?, with?);
+        let more = with.saturating_sub(without);
+        println!("the service without shedlock: {without} bytes; with it: {with}; {more} more");
+    }
     Ok(match check()? {
         Outcome::Passed => ExitCode::SUCCESS,
         Outcome::Failed(why) | Outcome::Skipped(why) => {
@@ -58,19 +79,58 @@ pub(crate) fn check() -> anyhow::Result<Outcome> {
     let listed = listed_in(&readme)?;
     let mut complaints = Vec::new();
     for (application, forbidden) in APPLICATIONS {
-        let folder = root.join("testing/adoption").join(application);
-        // So that the same versions are resolved, and nothing is downloaded.
-        fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock"))
-            .context("Cargo.lock cannot be copied")?;
+        let folder = folder_of(application)?;
         let without = resolved(&folder, &[])?;
         let with = resolved(&folder, &["--features", "shedlock"])?;
         let found = without.complaints(&with, forbidden, &listed);
         complaints.extend(found.iter().map(|found| format!("{application}: {found}")));
     }
+    let (packages, most) = added()?;
+    if packages.len() > most {
+        complaints.push(format!(
+            "more than {most} packages are added: {}",
+            packages.join(", ")
+        ));
+    }
     Ok(match complaints.is_empty() {
         true => Outcome::Passed,
         false => Outcome::Failed(complaints.join("; ")),
     })
+}
+
+/// The folder of an application, with the versions of this workspace, so that nothing is downloaded.
+fn folder_of(application: &str) -> anyhow::Result<PathBuf> {
+    let root = steps::workspace_root();
+    let folder = root.join("testing/adoption").join(application);
+    fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock"))
+        .context("Cargo.lock cannot be copied")?;
+    Ok(folder)
+}
+
+/// The packages of others that the service compiles only with shedlock, and how many there may be.
+fn added() -> anyhow::Result<(Vec<String>, usize)> {
+    let (service, most) = SERVICE;
+    let folder = folder_of(service)?;
+    let without = resolved(&folder, &[])?;
+    let with = resolved(&folder, &["--features", "shedlock"])?;
+    let names = with.0.into_keys();
+    let is_added = |name: &String| !without.0.contains_key(name) && !name.starts_with("shedlock");
+    Ok((names.filter(is_added).collect(), most))
+}
+
+/// The size of the service, built with these features.
+fn size(features: &[&str]) -> anyhow::Result<u64> {
+    let folder = folder_of(SERVICE.0)?;
+    let mut build = steps::cargo();
+    build
+        .current_dir(&folder)
+        .args(["build", "--release", "--offline"]);
+    build
+        .args(features)
+        .env("CARGO_TARGET_DIR", steps::target_folder());
+    host::output(&mut build)?;
+    let program = steps::target_folder().join("release/adoption-service");
+    Ok(fs::metadata(program)?.len())
 }
 
 /// What cargo resolves for the application in this folder.
@@ -79,7 +139,7 @@ fn resolved(folder: &Path, features: &[&str]) -> anyhow::Result<Features> {
         "tree",
         "--offline",
         "-e",
-        "normal",
+        "normal,build",
         "--prefix",
         "none",
         "-f",

@@ -113,7 +113,7 @@ const EDGES: [(&str, &str); 32] = [
 ];
 
 /// The files that print an error of another crate, and which one.
-const OF_OTHERS: [(&str, &str); 23] = [
+const OF_OTHERS: [(&str, &str); 24] = [
     (
         "crates/cli/src/generate.rs",
         "a file that cannot be written",

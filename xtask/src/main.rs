@@ -98,7 +98,7 @@ enum Task {
     /// Print what would be published, in order, or why a set of crates is refused.
     Publish(publish::Args),
     /// Check that an application that adds shedlock keeps the features of its clients.
-    Adoption,
+    Adoption(adoption::Args),
     /// Check each crate that declares an older Rust version than CI uses, with that version.
     OldestRust,
     /// Build the libraries with the lowest versions of their dependencies that the manifests accept.
@@ -134,7 +134,7 @@ fn main() -> ExitCode {
         Task::Messages(args) => messages::run(&args),
         Task::Api(args) => api::run(&args),
         Task::Publish(args) => publish::run(&args),
-        Task::Adoption => adoption::run(),
+        Task::Adoption(args) => adoption::run(&args),
         Task::OldestRust => oldest_rust::run(),
         Task::Lowest => lowest::run(),
         Task::Planted(args) => planted::run(&args),
