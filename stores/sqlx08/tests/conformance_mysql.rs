@@ -7,6 +7,8 @@ extern crate shedlock_sqlx08 as shedlock_sqlx;
 mod client;
 #[path = "../../sql/tests/common/mod.rs"]
 mod common;
+#[path = "common/diesel.rs"]
+mod diesel;
 #[path = "../../sql/tests/common/left_open.rs"]
 mod left_open;
 #[allow(dead_code, reason = "sqlx 0.9 is tested with more variants")]

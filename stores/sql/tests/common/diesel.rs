@@ -161,6 +161,39 @@ macro_rules! pools {
 pools!(postgres, AsyncPgConnection);
 pools!(mysql, AsyncMysqlConnection);
 
+/// Providers over MySQL and MariaDB for the harness, which has a twin without diesel.
+pub(crate) mod over_mysql {
+    use shedlock_conformance::{Provider, Work};
+    use shedlock_core::Clock;
+    use shedlock_diesel_async::MySqlProvider;
+
+    use super::*;
+
+    pub(crate) fn with_clock(url: &str, clock: Arc<dyn Clock>) -> Result<Provider, BoxError> {
+        let builder = MySqlProvider::builder(mysql::bb8(url, 4)).clock(clock);
+        Ok(Arc::new(builder.build()?))
+    }
+
+    pub(crate) async fn inside_rolled_back(url: &str, work: Work) -> Result<(), BoxError> {
+        let pool = mysql::bb8(url, 2);
+        let provider = MySqlProvider::new(pool.clone());
+        let mut connection = pool.get().await?;
+        connection.batch_execute("BEGIN").await?;
+        work(Arc::new(provider)).await;
+        connection.batch_execute("ROLLBACK").await?;
+        Ok(())
+    }
+
+    pub(crate) fn left_open(url: &str, texts: Texts) -> Result<LeftOpen, BoxError> {
+        mysql::left_open(url, texts, |pool| Ok(Arc::new(MySqlProvider::new(pool))))
+    }
+
+    pub(crate) fn by(way: &str, url: &str, texts: Texts) -> Result<Provider, BoxError> {
+        let connections = mysql::by(way, url, texts)?;
+        Ok(Arc::new(MySqlProvider::new(connections)))
+    }
+}
+
 /// The way of a URL for the harness, `by=diesel-…`, and the URL without it.
 pub(crate) fn way(url: &str) -> Option<(String, &str)> {
     let (before, way) = url.split_once("by=diesel-")?;

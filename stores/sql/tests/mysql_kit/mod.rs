@@ -12,8 +12,6 @@ use shedlock_conformance::{
     Scope, StoreProfile, Tag, Work, action,
 };
 use shedlock_core::{BoxFuture, Clock, LockName};
-use shedlock_diesel_async::MySqlProvider as DieselProvider;
-use shedlock_diesel_async::diesel_async::SimpleAsyncConnection as _;
 use shedlock_rig::OwnServer;
 use shedlock_sqlx::{Builder, MySqlProvider, TimeMode};
 use shedlock_torture::TortureNamespace;
@@ -434,9 +432,7 @@ impl Namespace for Base {
     fn provider_with_clock(&self, clock: Arc<dyn Clock>) -> OptionalAction<'_, Provider> {
         action(async {
             if self.by_diesel {
-                let pool = diesel::mysql::bb8(&self.base, 4);
-                let builder = DieselProvider::builder(pool).clock(clock);
-                return Ok(Arc::new(builder.build()?) as Provider);
+                return diesel::over_mysql::with_clock(&self.base, clock);
             }
             Ok(self.over_pool(2, Some(clock)).await?.1)
         })
@@ -468,13 +464,7 @@ impl Namespace for Base {
     fn inside_rolled_back_transaction(&self, work: Work) -> OptionalAction<'_, ()> {
         action(async {
             if self.by_diesel {
-                let pool = diesel::mysql::bb8(&self.base, 2);
-                let provider = DieselProvider::builder(pool.clone()).build()?;
-                let mut connection = pool.get().await?;
-                connection.batch_execute("BEGIN").await?;
-                work(Arc::new(provider)).await;
-                connection.batch_execute("ROLLBACK").await?;
-                return Ok(());
+                return diesel::over_mysql::inside_rolled_back(&self.base, work).await;
             }
             let (pool, provider) = self.over_pool(2, None).await?;
             let transaction = pool.begin().await?;
@@ -487,9 +477,7 @@ impl Namespace for Base {
     fn left_open(&self) -> OptionalAction<'_, LeftOpen> {
         action(async {
             if self.by_diesel {
-                return diesel::mysql::left_open(&self.base, IN_TRANSACTION, |pool| {
-                    Ok(Arc::new(DieselProvider::builder(pool).build()?))
-                });
+                return diesel::over_mysql::left_open(&self.base, IN_TRANSACTION);
             }
             let connect: MySqlConnectOptions = self.base.parse()?;
             let connect = connect.timezone(Some(self.pool_zone.to_owned()));
@@ -509,8 +497,7 @@ async fn connect(url: String) -> Result<Provider, BoxError> {
         let mut url = url::Url::parse(&url)?;
         // Otherwise it leaves the proxy for the server's socket.
         url.set_query(Some("prefer_socket=false"));
-        let connections = diesel::mysql::by(way, url.as_str(), IN_TRANSACTION)?;
-        return Ok(Arc::new(DieselProvider::builder(connections).build()?));
+        return diesel::over_mysql::by(way, url.as_str(), IN_TRANSACTION);
     }
     if let Some(url) = url.strip_suffix("&by=pool") {
         let connect: MySqlConnectOptions = url.parse()?;
