@@ -36,7 +36,7 @@ where
     }
 }
 
-/// Prepared statements are told apart by their texts.
+/// Prepared statements differ by their texts.
 impl QueryId for Prepared<'_> {
     type QueryId = ();
 

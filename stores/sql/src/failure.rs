@@ -389,7 +389,7 @@ impl Class {
             Self::Busy => told("the server is unavailable (starting, stopping, busy or full)")
                 .nothing_written()
                 .retry_later(),
-            Self::NotADatabase => told("the file is not a SQLite database")
+            Self::NotADatabase => told("SQLite cannot use the file")
                 .nothing_written()
                 .advise("check the file, or set another one"),
             Self::Full => told("the disk of the database is full")
