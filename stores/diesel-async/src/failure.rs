@@ -46,11 +46,7 @@ pub(crate) fn unreported(error: &Error) -> Class {
 /// A failure of this class, with what the server said.
 pub(crate) fn failed(class: Class, error: Error) -> Failure {
     let said = report(&error).map(|report| report.message.to_owned());
-    let failure = Failure::new(class, error);
-    match said {
-        Some(said) => failure.said(said),
-        None => failure,
-    }
+    Failure::new(class, error).said(said)
 }
 
 /// Classifies an error that occurred while a connection was being acquired: nothing was sent.
@@ -74,10 +70,10 @@ pub(crate) fn connecting<C: Database>(error: BoxError) -> Failure {
         Some(class) => {
             let special = C::at_login(&report);
             let failure = Failure::new(class, error).while_connecting(special);
-            failure.said(message)
+            failure.said(Some(message))
         }
         None if matches!(login, Some(Login::Server)) => {
-            Failure::new(Class::Refused(Refusal::Other), error).said(message)
+            Failure::new(Class::Refused(Refusal::Other), error).said(Some(message))
         }
         // The pool had no connection to lend.
         None => Failure::new(Class::NotSent, error),

@@ -168,10 +168,11 @@ impl Failure {
         }
     }
 
-    /// Sets what the server said: only its message, without the client's words, its source line or its hints.
+    /// Sets what the server said, if this is its reply: only its message, without the client's words, its source line or
+    /// its hints.
     #[must_use]
-    pub fn said(mut self, message: impl Into<String>) -> Self {
-        self.said = Some(message.into());
+    pub fn said(mut self, message: Option<String>) -> Self {
+        self.said = message;
         self
     }
 

@@ -99,11 +99,7 @@ pub(crate) fn running(error: Error, classify: Classify) -> Failure {
     let said = error
         .as_database_error()
         .map(|error| error.message().to_owned());
-    let failure = Failure::new(class, error);
-    match said {
-        Some(said) => failure.said(said),
-        None => failure,
-    }
+    Failure::new(class, error).said(said)
 }
 
 /// The methods of [`Driver`](shedlock_sql::driver::Driver) that are alike for all of sqlx's databases. It is a macro because sqlx's

@@ -358,11 +358,7 @@ fn report<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a DbErro
 /// A failure of this class, with what the server said.
 fn failed(class: Class, error: BoxError) -> Failure {
     let said = report(&*error).map(|report| report.message().to_owned());
-    let failure = Failure::new(class, error);
-    match said {
-        Some(said) => failure.said(said),
-        None => failure,
-    }
+    Failure::new(class, error).said(said)
 }
 
 /// The client has no public error kinds, but its error texts start alike.

@@ -118,7 +118,8 @@ mod tests {
         assert_eq!(connecting("53300", "too many clients"), Class::NotSent);
         let options = POSTGRES.options(Settings::default()).unwrap();
         let message = "the database system is starting up";
-        let failure = Failure::new(connecting("57P03", message), "the client's text").said(message);
+        let failure = Failure::new(connecting("57P03", message), "the client's text")
+            .said(Some(message.to_owned()));
         let error = failure.explained(&POSTGRES, &options, false);
         assert!(error.is_retryable());
         let says = "cannot connect: the database system is starting up; nothing was written; check \
