@@ -91,6 +91,7 @@ impl Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let begun = Instant::now();
     check_c_compiler()?;
+    check_free_space()?;
     let named = !args.stores.is_empty();
     let stores = Store::or_all(&args.stores);
     let profile = Profile {
@@ -193,6 +194,27 @@ fn check_code(steps: &mut Steps, servers: &Servers, no_install: bool) {
         steps::complete(servers.run(), steps::cargo().args(clients::WITH_AWS_LC))
     });
     steps.run("oldest supported Rust", || oldest_rust::check(no_install));
+}
+
+/// A full disk fails tests that have nothing to do with it, without a word: what would have named
+/// it could not be written either.
+fn check_free_space() -> anyhow::Result<()> {
+    const NEEDED: u64 = 6 << 30;
+    for folder in [steps::target_folder(), env::temp_dir()] {
+        std::fs::create_dir_all(&folder)
+            .with_context(|| format!("{} could not be created", folder.display()))?;
+        let free = host::free_space(&folder)?;
+        if free < NEEDED {
+            bail!(
+                "the disk of {} has {} MiB free, and a run needs {}; free space on it, for example \
+                 with `cargo clean`",
+                folder.display(),
+                free >> 20,
+                NEEDED >> 20
+            );
+        }
+    }
+    Ok(())
 }
 
 /// SQLite is compiled from C. This program's existence shows that there is a linker, but headers

@@ -13,6 +13,13 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// How many bytes this user can still write to the disk of a folder.
+pub fn free_space(folder: &Path) -> anyhow::Result<u64> {
+    let disk = rustix::fs::statvfs(folder)
+        .with_context(|| format!("cannot read the disk of {}", folder.display()))?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
 /// Whether packages are installed with `apt-get` here.
 pub fn is_debian_like() -> bool {
     let ids = os_release();

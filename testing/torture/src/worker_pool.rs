@@ -7,6 +7,7 @@ mod tail;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use shedlock_conformance::wait::{bounded, now, sleep};
@@ -303,8 +304,9 @@ impl WorkerPool {
                 process.kill().await?;
                 continue;
             };
-            if !status?.success() {
-                return Err(self.has_failed());
+            let status = status?;
+            if !status.success() {
+                return Err(self.has_failed(status));
             }
         }
         self.read_logs()?;
@@ -342,8 +344,8 @@ impl WorkerPool {
     pub(crate) async fn all_run(&mut self) -> Verdict {
         for number in 0..self.workers.len() {
             let worker = &mut self.workers[number];
-            if worker.process.try_wait()?.is_some() {
-                return Err(self.has_failed());
+            if let Some(status) = worker.process.try_wait()? {
+                return Err(self.has_failed(status));
             }
             if let Some(driver) = worker.driver.as_mut().filter(|driver| driver.has_ended()) {
                 driver.last_word().await?;
@@ -362,10 +364,10 @@ impl WorkerPool {
         self.folder.disable_cleanup(true);
     }
 
-    fn has_failed(&mut self) -> Stop {
+    fn has_failed(&mut self, status: ExitStatus) -> Stop {
         self.folder.disable_cleanup(true);
         Stop::failed(format!(
-            "a worker process failed: {}; logs in {} ({})",
+            "a worker process failed with {status}: {}; logs in {} ({})",
             self.said().unwrap_or_else(|error| error.to_string()),
             self.folder.path().display(),
             self.seed
