@@ -1,6 +1,7 @@
 //! `cargo xtask api`: the public API of the published crates as text, in `api.txt` of each, so that every change to it
 //! shows in a diff.
 
+use crate::sqlx08;
 use crate::steps::{self, Outcome};
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
@@ -22,6 +23,9 @@ case " $* " in
 esac
 "#;
 
+/// The workspaces with published crates.
+const WORKSPACES: [&str; 2] = ["", sqlx08::FOLDER];
+
 /// Arguments of `cargo xtask api`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -34,7 +38,6 @@ pub(crate) struct Args {
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
-    target_directory: PathBuf,
 }
 
 #[derive(Deserialize)]
@@ -66,8 +69,10 @@ impl Package {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let status = document()?.status().context("cannot start cargo")?;
-    ensure!(status.success(), "cargo doc failed: {status}");
+    for mut command in document()? {
+        let status = command.status().context("cannot start cargo")?;
+        ensure!(status.success(), "cargo doc failed: {status}");
+    }
     let found = snapshots()?;
     if args.update {
         for (file, text) in found {
@@ -81,7 +86,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Fails if the API of a crate differs from its snapshot. The workspace must have been documented with [`document`].
+/// Fails if the API of a crate differs from its snapshot. The workspaces must have been documented with [`document`].
 pub(crate) fn check() -> anyhow::Result<Outcome> {
     Ok(judged(&snapshots()?))
 }
@@ -107,21 +112,20 @@ fn judged(found: &[(PathBuf, String)]) -> Outcome {
     Outcome::Failed(format!("the public API differs: {}", differing.join(", ")))
 }
 
-fn metadata() -> anyhow::Result<Metadata> {
-    steps::metadata(&steps::workspace_root())
-}
-
 /// File and text for each crate, from the JSON that [`document`] has written.
 fn snapshots() -> anyhow::Result<Vec<(PathBuf, String)>> {
-    let metadata = metadata()?;
-    let crates: Vec<(&Package, &str)> = metadata
-        .packages
+    let mut packages = Vec::new();
+    for folder in WORKSPACES {
+        let metadata: Metadata = steps::metadata(&steps::workspace_root().join(folder))?;
+        packages.extend(metadata.packages);
+    }
+    let crates: Vec<(&Package, &str)> = packages
         .iter()
         .filter_map(|package| Some((package, package.library()?)))
         .collect();
-    ensure!(!crates.is_empty(), "no crate of the workspace is published");
+    ensure!(!crates.is_empty(), "no crate is published");
     let snapshot = |(package, library): &(&Package, &str)| {
-        let json = metadata.target_directory.join("doc");
+        let json = steps::target_folder().join("doc");
         let json = json.join(format!("{library}.json"));
         let api = public_api::Builder::from_rustdoc_json(&json)
             .omit_blanket_impls(true)
@@ -134,13 +138,13 @@ fn snapshots() -> anyhow::Result<Vec<(PathBuf, String)>> {
     crates.iter().map(snapshot).collect()
 }
 
-/// The command that documents the workspace: for people, and as JSON beside it.
+/// The commands that document the workspaces: for people, and as JSON beside it.
 ///
 /// The JSON of each library is written by the same call of rustdoc as its pages, so that cargo keeps both until the
 /// source changes. Its format is not stable, so only rustdoc itself runs as if it were a nightly. If cargo got the same
 /// variable, it would build all dependencies once more.
-pub(crate) fn document() -> anyhow::Result<Command> {
-    let folder = metadata()?.target_directory.join("xtask");
+pub(crate) fn document() -> anyhow::Result<Vec<Command>> {
+    let folder = steps::target_folder().join("xtask");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let rustdoc = folder.join("rustdoc");
     // A file of its own is complete whenever another run starts it.
@@ -149,13 +153,16 @@ pub(crate) fn document() -> anyhow::Result<Command> {
     let executable = fs::Permissions::from_mode(0o755);
     written.as_file().set_permissions(executable)?;
     written.persist(&rustdoc)?;
-    let mut command = steps::cargo();
-    command
-        .args(["doc", "--workspace", "--no-deps", "--all-features"])
-        .env("RUSTDOC", &rustdoc)
-        // The cfg has no other effect than to tell these pages from pages without JSON beside them.
-        .env("RUSTDOCFLAGS", "-D warnings --cfg with_json");
-    Ok(command)
+    let command = |folder| {
+        let mut command = sqlx08::cargo(folder);
+        command
+            .args(["doc", "--workspace", "--no-deps", "--all-features"])
+            .env("RUSTDOC", &rustdoc)
+            // The cfg has no other effect than to tell these pages from pages without JSON beside them.
+            .env("RUSTDOCFLAGS", "-D warnings --cfg with_json");
+        command
+    };
+    Ok(WORKSPACES.map(command).into())
 }
 
 #[cfg(test)]

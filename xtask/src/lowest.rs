@@ -2,6 +2,7 @@
 //! lock file keeps its versions when it adds them.
 
 use crate::host;
+use crate::sqlx08;
 use crate::steps;
 use anyhow::{Context as _, ensure};
 use std::fs;
@@ -19,31 +20,36 @@ const BEFORE: [&str; 2] = ["tokio-util", "0.7.13"];
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let folder = steps::target_folder().join("lowest");
     copy(&steps::workspace_root(), &folder)?;
+    let target = folder.join("target");
+    for workspace in ["", sqlx08::FOLDER] {
+        build(&folder.join(workspace), &target)
+            .with_context(|| format!("the workspace {workspace:?}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Builds a workspace with the lowest versions.
+fn build(workspace: &Path, target: &Path) -> anyhow::Result<()> {
     let cargo = |args: &[&str]| {
         let mut cargo = steps::cargo();
-        cargo.current_dir(&folder).args(args);
-        cargo.env("CARGO_TARGET_DIR", folder.join("target"));
+        cargo.current_dir(workspace).args(args);
+        // Only a nightly cargo has the option to resolve so, or one that passes for it.
+        let is_update = args.contains(&"-Z");
+        cargo.env("CARGO_TARGET_DIR", target);
+        cargo.envs(is_update.then_some(("RUSTC_BOOTSTRAP", "1")));
         let status = cargo.status().context("cannot start cargo")?;
         ensure!(status.success(), "`cargo {}` failed", args.join(" "));
         anyhow::Ok(())
     };
-    let lock = folder.join("Cargo.lock");
+    let lock = workspace.join("Cargo.lock");
     if lock.exists() {
         fs::remove_file(lock)?;
     }
-    // Only a nightly cargo has this option, or one that passes for it.
-    let mut update = steps::cargo();
-    update.current_dir(&folder).env("RUSTC_BOOTSTRAP", "1");
-    let update = update.args(["update", "-Z", "direct-minimal-versions", "--quiet"]);
-    let status = update.status().context("cannot start cargo")?;
-    ensure!(
-        status.success(),
-        "a manifest accepts a version that another dependency does not: raise it"
-    );
+    cargo(&["update", "-Z", "direct-minimal-versions", "--quiet"])
+        .context("a manifest accepts a version that another dependency does not: raise it")?;
     let [package, version] = BEFORE;
     cargo(&["update", "--quiet", package, "--precise", version])?;
-    cargo(&["check", "--workspace", "--all-features"])?;
-    Ok(ExitCode::SUCCESS)
+    cargo(&["check", "--workspace", "--all-features"])
 }
 
 /// Copies what git keeps of the libraries, or would keep. Files that have not changed keep their times, so that they are not

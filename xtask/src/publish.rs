@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Print the plan. Nothing is ever published by this command.
+    /// Print the commands that would publish, in their order. This one publishes nothing.
     #[arg(long, required_unless_present = "build")]
     plan: bool,
 
@@ -45,6 +45,9 @@ struct Dependency {
     kind: Option<String>,
 }
 
+/// The crates whose clients do not build without TLS, which `cargo publish` would try.
+const WITH_TLS: [&str; 2] = ["shedlock-mongodb", "shedlock-nats"];
+
 /// The crate whose types and traits the others have in their interfaces.
 const CORE: &str = "shedlock-core";
 
@@ -63,6 +66,20 @@ impl Package {
         let parts = if self.version.starts_with("0.") { 2 } else { 1 };
         let end = self.version.match_indices('.').nth(parts - 1);
         end.map_or(&self.version, |(end, _)| &self.version[..end])
+    }
+
+    /// Publishes it.
+    fn command(&self) -> String {
+        let Self { name, version, .. } = self;
+        let workspace = match name.as_str() {
+            sqlx08::CRATE => format!(" --manifest-path {}/Cargo.toml", sqlx08::FOLDER),
+            _ => String::new(),
+        };
+        let features = match WITH_TLS.contains(&name.as_str()) {
+            true => " --features tls-ring",
+            false => "",
+        };
+        format!("cargo publish --package {name}{workspace}{features} # {version}")
     }
 
     /// Whether no earlier version fits this one.
@@ -94,7 +111,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         bail!("refused: {}", complaints.join("; "));
     }
     for package in set {
-        println!("{} {}", package.name, package.version);
+        println!("{}", package.command());
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -301,6 +318,20 @@ mod tests {
         assert_eq!(complaints(&new, &new[..1]).len(), 1);
         assert!(complaints(&new, &new).is_empty());
         assert!(complaints(&later, &later[..1]).is_empty());
+    }
+
+    #[test]
+    fn a_crate_is_published_from_its_workspace_with_what_its_client_needs() {
+        let command = |name| package(name, "0.1.0", &[]).command();
+        assert_eq!(
+            command(CORE),
+            "cargo publish --package shedlock-core # 0.1.0"
+        );
+        let nats = "cargo publish --package shedlock-nats --features tls-ring # 0.1.0";
+        assert_eq!(command(WITH_TLS[1]), nats);
+        let outside = "cargo publish --package shedlock-sqlx08 \
+                       --manifest-path stores/sqlx08/Cargo.toml # 0.1.0";
+        assert_eq!(command(sqlx08::CRATE), outside);
     }
 
     #[test]

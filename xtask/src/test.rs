@@ -178,7 +178,13 @@ fn check_code(steps: &mut Steps, servers: &Servers, no_install: bool) {
     ];
     cargo("clippy", &[&clippy[..], &["-D", "warnings"]].concat());
     steps.run("documentation", || {
-        steps::complete(servers.run(), &mut api::document()?)
+        for mut command in api::document()? {
+            let outcome = steps::complete(servers.run(), &mut command)?;
+            if outcome != Outcome::Passed {
+                return Ok(outcome);
+            }
+        }
+        Ok(Outcome::Passed)
     });
     steps.run("public API", api::check);
     steps.run("messages", messages::check);

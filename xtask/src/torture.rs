@@ -32,6 +32,10 @@ pub(crate) struct Args {
     /// Instead, use pools of an application, whose connections come back inside open transactions: on the SQL stores.
     #[arg(long, conflicts_with_all = ["command", "java", "old", "wrong"])]
     pool: bool,
+    /// Instead, use this variant of the store from its conformance kit, such as `diesel-bb8` on
+    /// `postgres`: another client, another table, another pool.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "pool"])]
+    variant: Option<String>,
     /// Run three workers of an earlier version alongside ours, as in a rolling upgrade, built from
     /// this revision of the repository, such as a tag.
     #[arg(long, value_name = "REVISION", conflicts_with = "wrong")]
@@ -87,10 +91,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(_) => "wrong_protocols::".to_owned(),
     };
     // There are several kinds of each store. Their names are prefixes of the cases' names.
-    let case = match args.pool {
-        true => format!("pool::{case}"),
-        false => format!("{}::{case}", args.store.name()),
+    let variant = match (&args.variant, args.pool) {
+        (Some(variant), _) => variant,
+        (None, true) => "pool",
+        (None, false) => args.store.name(),
     };
+    let case = format!("{variant}::{case}");
     let (package, target, case) = match args.command {
         true => (
             "shedlock-cli",

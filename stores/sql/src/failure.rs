@@ -450,7 +450,8 @@ impl Class {
                 .nothing_written()
                 .advise(
                     "if a proxy such as PgBouncer shares sessions between clients, set \
-                     prepared=false in the store's URL",
+                     prepared=false in the store's URL, or over a pool of diesel-async \
+                     max_prepared_statements in PgBouncer",
                 ),
             Self::Duplicate | Self::Exists | Self::Held => {
                 told("a unique key of table {table} other than the lock's rejected the record")

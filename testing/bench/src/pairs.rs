@@ -38,12 +38,6 @@ async fn one(site: &Site, effort: Effort, report: &mut Report) -> anyhow::Result
         add("_pool", Box::new(Direct::new(&pool, "pool")?));
         run.get_or_insert(pool);
     }
-    if site.store == Store::POSTGRES {
-        let own = site.tokio_provider(1).await?;
-        add("_tokio", Box::new(Direct::new(&own, "tokio")?));
-        let pool = site.deadpool_provider(1)?;
-        add("_deadpool", Box::new(Direct::new(&pool, "deadpool")?));
-    }
     if let Some(provider) = run {
         add("_executor", Box::new(Executed::new(&provider, "executor")));
     }

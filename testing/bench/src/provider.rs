@@ -1,19 +1,16 @@
 //! Our sides: the provider called directly, and through the executor.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+pub(crate) use shedlock_bench_contender::{AT_MOST, give_back};
 use shedlock_core::{
     Attempt, AttemptRequest, BoxFuture, Executor, Lease, LockConfig, LockName, LockProvider,
-    Outcome, Owner, Release, Unlock, UnlockRequest,
+    Outcome, Owner, Release,
 };
 
 use crate::bare::Bare;
 use crate::rounds::Worker;
-
-/// Long enough that no lease ends during the measurement.
-pub(crate) const AT_MOST: Duration = Duration::from_secs(600);
 
 /// Attempt and unlock, through the provider alone.
 pub(crate) struct Direct {
@@ -131,13 +128,5 @@ pub(crate) async fn lose(provider: &dyn LockProvider, name: &LockName) -> anyhow
     match provider.attempt(&request).await? {
         Attempt::Skipped(_) => Ok(()),
         other => bail!("{name} should be held by another owner, got {other:?}"),
-    }
-}
-
-/// The unlock of a running lease.
-pub(crate) async fn give_back(provider: &dyn LockProvider, lease: &Lease) -> anyhow::Result<()> {
-    match provider.unlock(lease, &UnlockRequest::new()).await? {
-        Unlock::Unlocked => Ok(()),
-        other => bail!("{} could not be unlocked: {other:?}", lease.name()),
     }
 }

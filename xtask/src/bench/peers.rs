@@ -13,10 +13,10 @@ use std::process::{Command, Stdio};
 pub(super) const STORES: [Store; 3] = [Store::POSTGRES, Store::MARIADB, Store::REDIS];
 
 /// Each contender has a connection for each of its 64 workers.
-pub(super) const POSTGRES_SETTING: &str = "max_connections=600";
+pub(super) const POSTGRES_SETTING: &str = "max_connections=900";
 
 /// The same for MariaDB.
-pub(super) const MARIADB_SETTING: &str = "--max-connections=600";
+pub(super) const MARIADB_SETTING: &str = "--max-connections=900";
 
 /// The packages that one of the other clients is built against.
 const PACKAGES: [&str; 2] = ["libssl-dev", "pkg-config"];

@@ -9,7 +9,7 @@ use sqlx::mysql::MySqlPoolOptions;
 use sqlx::postgres::PgPoolOptions;
 
 /// As many as every contender has.
-const CONNECTIONS: u32 = 64;
+pub(crate) const CONNECTIONS: u32 = 64;
 
 /// `pg_try_advisory_lock`.
 pub(crate) struct Postgres(PostgresLockProvider);

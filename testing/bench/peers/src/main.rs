@@ -1,7 +1,8 @@
-//! Other locks in Rust, measured unmodified. `cargo xtask bench --peers` starts this program with the word for one of
+//! Other locks in Rust, measured unmodified, and ours over sqlx 0.8. `cargo xtask bench --peers` starts this program with the word for one of
 //! them, and the URL of the store in [`URL`].
 
 mod advisory;
+mod ours;
 mod redis;
 
 use std::env;
@@ -27,6 +28,8 @@ fn main() -> anyhow::Result<()> {
             "distributed-lock-mysql" => {
                 serve(advisory::MySql::connect(&url).await?, "0.2.0, sqlx 0.8").await
             }
+            "shedlock-sqlx08-postgres" => serve(ours::postgres(&url).await?, ours::CLIENT).await,
+            "shedlock-sqlx08-mysql" => serve(ours::mysql(&url).await?, ours::CLIENT).await,
             "distributed-lock-redis" => {
                 serve(redis::Distributed::connect(&url).await?, "0.2.0, fred 9").await
             }

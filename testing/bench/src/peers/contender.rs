@@ -26,6 +26,12 @@ pub(crate) enum Contender {
     Ours,
     /// The same with unlocks that return when they are on disk.
     OursDurable,
+    /// Our provider over an application's pool of sqlx 0.8.
+    OursSqlx08,
+    /// The same over tokio-postgres in a pool of deadpool.
+    OursDeadpool,
+    /// The same over diesel-async in a pool of bb8.
+    OursDiesel,
     /// The minimum that a lock over the same client must do.
     Bare,
     /// ShedLock over Spring's JdbcTemplate, which most of its users have.
@@ -43,10 +49,13 @@ pub(crate) enum Contender {
 }
 
 impl Contender {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 12] = [
         Self::Bare,
         Self::Ours,
         Self::OursDurable,
+        Self::OursSqlx08,
+        Self::OursDeadpool,
+        Self::OursDiesel,
         Self::Template,
         Self::Plain,
         Self::Lettuce,
@@ -59,8 +68,8 @@ impl Contender {
     pub(crate) fn of(store: Store) -> Vec<Self> {
         let speaks = |contender: &Self| match contender {
             Self::Ours | Self::Bare | Self::Distributed => true,
-            Self::Template | Self::Plain => store.is_sql(),
-            Self::OursDurable => store == Store::POSTGRES,
+            Self::OursSqlx08 | Self::OursDiesel | Self::Template | Self::Plain => store.is_sql(),
+            Self::OursDurable | Self::OursDeadpool => store == Store::POSTGRES,
             Self::Lettuce | Self::Rslock | Self::DistLock => store == Store::REDIS,
         };
         Self::ALL.into_iter().filter(speaks).collect()
@@ -71,6 +80,9 @@ impl Contender {
         match self {
             Self::Ours => "ours",
             Self::OursDurable => "ours-durable",
+            Self::OursSqlx08 => "ours-sqlx08",
+            Self::OursDeadpool => "ours-deadpool",
+            Self::OursDiesel => "ours-diesel",
             Self::Bare => "bare",
             Self::Template => "template",
             Self::Plain => "plain",
@@ -91,6 +103,9 @@ impl Contender {
         match self {
             Self::Ours => "**ours**",
             Self::OursDurable => "ours, `durable_unlock=true`",
+            Self::OursSqlx08 => "ours, sqlx 0.8",
+            Self::OursDeadpool => "ours, deadpool-postgres",
+            Self::OursDiesel => "ours, diesel-async",
             Self::Bare => "bare statements",
             Self::Template => "ShedLock, JdbcTemplate",
             Self::Plain => "ShedLock, plain JDBC",
@@ -121,17 +136,19 @@ impl Contender {
             Self::Template | Self::Plain | Self::Lettuce => {
                 self.java("serve", site, connections)?
             }
-            Self::Ours | Self::OursDurable | Self::Bare => {
+            Self::Ours | Self::OursDurable | Self::OursDeadpool | Self::OursDiesel | Self::Bare => {
                 let mut command = Command::new(env::current_exe()?);
                 command.args(["peer", self.key(), site.store.name()]);
                 command.arg(connections.to_string()).env(URL, site.url());
                 command
             }
-            Self::Distributed | Self::Rslock | Self::DistLock => {
+            Self::OursSqlx08 | Self::Distributed | Self::Rslock | Self::DistLock => {
                 let mut command = Command::new(built(PEERS)?);
                 let word = match (self, site.store) {
                     (Self::Rslock, _) => "rslock",
                     (Self::DistLock, _) => "dist_lock",
+                    (Self::OursSqlx08, Store::POSTGRES) => "shedlock-sqlx08-postgres",
+                    (Self::OursSqlx08, _) => "shedlock-sqlx08-mysql",
                     (_, Store::POSTGRES) => "distributed-lock-postgres",
                     (_, Store::REDIS) => "distributed-lock-redis",
                     _ => "distributed-lock-mysql",

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
 use shedlock_core::LockProvider;
+use shedlock_diesel_async::diesel_async::pooled_connection::{AsyncDieselConnectionManager, bb8};
+use shedlock_diesel_async::diesel_async::{AsyncMysqlConnection, AsyncPgConnection};
 use shedlock_sqlx::{MySqlProvider, PostgresProvider, SqliteProvider};
 use shedlock_tokio_postgres::TokioPostgresProvider;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
@@ -130,16 +132,7 @@ impl Site {
         })
     }
 
-    /// The provider over tokio-postgres, on its own connections.
-    pub(crate) async fn tokio_provider(
-        &self,
-        connections: usize,
-    ) -> anyhow::Result<Arc<dyn LockProvider>> {
-        let url = self.url_with(&[("max_connections", &connections.to_string())])?;
-        Ok(Arc::new(TokioPostgresProvider::connect(&url).await?))
-    }
-
-    /// The same over a pool of deadpool, which does not test before each use whether a client is alive.
+    /// The provider over a pool of deadpool, which does not test before each use whether a client is alive.
     pub(crate) fn deadpool_provider(
         &self,
         connections: usize,
@@ -149,7 +142,35 @@ impl Site {
         Ok(Arc::new(TokioPostgresProvider::new(pool.build()?)))
     }
 
-    /// The same with counted statements.
+    /// The provider over a pool of diesel-async in bb8, which does not test either.
+    pub(crate) fn diesel_provider(
+        &self,
+        connections: usize,
+    ) -> anyhow::Result<Arc<dyn LockProvider>> {
+        let connections = u32::try_from(connections)?;
+        let url = self.url_for_others()?;
+        // Each backend of diesel has its own types, but the pools are the same.
+        macro_rules! pool {
+            ($connection:ty) => {
+                bb8::Pool::builder()
+                    .max_size(connections)
+                    .test_on_check_out(false)
+                    .build_unchecked(AsyncDieselConnectionManager::<$connection>::new(url))
+            };
+        }
+        Ok(match self.store {
+            Store::POSTGRES => {
+                let pool = pool!(AsyncPgConnection);
+                Arc::new(shedlock_diesel_async::PostgresProvider::new(pool))
+            }
+            _ => {
+                let pool = pool!(AsyncMysqlConnection);
+                Arc::new(shedlock_diesel_async::MySqlProvider::new(pool))
+            }
+        })
+    }
+
+    /// The bare statements, counted.
     pub(crate) async fn counted_bare(&self) -> anyhow::Result<Bare> {
         Ok(match self.store {
             Store::POSTGRES => Bare::new(self.logged_postgres()?.connect().await?),
