@@ -14,8 +14,8 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     for folder in ["", sqlx08::FOLDER] {
         let mut deny = Command::new("cargo-deny");
         let config = root.join("deny.toml");
-        deny.args(["--all-features", "check", "--config"])
-            .arg(config);
+        deny.args(["--all-features", "--config"]).arg(config);
+        deny.arg("check");
         let status = deny.current_dir(root.join(folder)).status();
         if !status.context("cargo-deny could not be started")?.success() {
             code = ExitCode::FAILURE;
