@@ -13,6 +13,6 @@ mod postgres;
 pub use mysql::{MySql, MySqlProvider};
 #[cfg(feature = "postgres")]
 pub use postgres::{Postgres, PostgresProvider};
-pub use shedlock_sql::{Builder, SqlStore, TimeMode};
+pub use shedlock_sql::{Builder, Duties, SqlStore, TimeMode};
 /// The client, in the version whose pools `builder` accepts.
 pub use sqlx;
