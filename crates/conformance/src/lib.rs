@@ -238,7 +238,7 @@ pub use runner::{Runner, main, main_after, run_case};
 pub use scope::{Scope, Tag};
 pub use timing::Timing;
 pub use verdict::{Stop, Verdict};
-pub use wrapped::{Wrapped, wrapped};
+pub use wrapped::{Wrapped, prefixed, wrapped};
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

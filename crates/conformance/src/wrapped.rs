@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shedlock_core::{BoxFuture, Clock, Error, LockName};
+use shedlock_core::{BoxFuture, Clock, Error, LockName, PrefixProvider};
 
 use crate::proxy::Matcher;
 use crate::{
@@ -15,14 +15,24 @@ use crate::{
 type Wrap = Arc<dyn Fn(Provider) -> Result<Provider, Error> + Send + Sync>;
 type Rename = Arc<dyn Fn(&LockName) -> Result<LockName, Error> + Send + Sync>;
 
+/// Puts a [`PrefixProvider`] around all providers of a harness, for the cases about what it may change: names, records,
+/// operators, and what a provider declares.
+pub fn prefixed(harness: &Arc<dyn Harness>) -> Wrapped {
+    wrapped(Arc::clone(harness), "prefixed", |provider| {
+        Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
+    })
+    .with_names(|name| LockName::new(format!("team:{name}")))
+    .about(&[Tag::Names, Tag::Record, Tag::Operators, Tag::Declared])
+}
+
 /// Wraps all providers of a harness, to check that the laws also hold through the wrapper.
 ///
 /// ```
 /// use shedlock_conformance::{Harness, wrapped};
 /// use shedlock_core::{LockName, PrefixProvider};
 /// use std::sync::Arc;
-/// fn prefixed(harness: Arc<dyn Harness>) -> Arc<dyn Harness> {
-///     let team = wrapped(harness, "prefixed", |provider| {
+/// fn of_a_team(harness: Arc<dyn Harness>) -> Arc<dyn Harness> {
+///     let team = wrapped(harness, "of-a-team", |provider| {
 ///         Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
 ///     });
 ///     // If the wrapper maps names, the harness needs the name in the store.

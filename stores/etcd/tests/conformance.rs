@@ -18,9 +18,9 @@ use shedlock_conformance::proxy::{Matcher, http2_control};
 use shedlock_conformance::support::{address, unique};
 use shedlock_conformance::{
     BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips,
-    StoreProfile, Tag, Verdict, action, wrapped,
+    StoreProfile, Tag, Verdict, action, prefixed,
 };
-use shedlock_core::{BoxFuture, Clock, LockName, PrefixProvider, SystemClock};
+use shedlock_core::{BoxFuture, Clock, LockName, SystemClock};
 use shedlock_etcd::EtcdProvider;
 use shedlock_rig::given::server;
 use shedlock_rig::host::find_program;
@@ -33,18 +33,15 @@ fn main() -> ExitCode {
         Arc::new(Etcd { name, server, way }) as Arc<dyn Harness>
     };
     let client = variant("etcd-client", Way::Client);
-    let prefixed = wrapped(client, "prefixed", |provider| {
-        Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
-    })
-    .with_names(|name| LockName::new(format!("team:{name}")))
-    // Another connection, and other names.
-    .about(&[
-        Tag::Names,
-        Tag::Record,
-        Tag::Operators,
-        Tag::Declared,
-        Tag::Connection,
-    ]);
+    let prefixed = prefixed(&client)
+        // Another connection, and other names.
+        .about(&[
+            Tag::Names,
+            Tag::Record,
+            Tag::Operators,
+            Tag::Declared,
+            Tag::Connection,
+        ]);
     let harnesses = [variant("etcd", Way::Url), Arc::new(prefixed)];
     shedlock_torture::main_after::<Room>(race(server.clone()), harnesses)
 }

@@ -8,8 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use kit::{Mongo, Room, Way, race};
-use shedlock_conformance::{Harness, Tag, wrapped};
-use shedlock_core::{LockName, PrefixProvider};
+use shedlock_conformance::{Harness, prefixed};
 
 fn main() -> ExitCode {
     let server = common::server();
@@ -21,15 +20,10 @@ fn main() -> ExitCode {
         }) as Arc<dyn Harness>
     };
     let straight = variant("mongodb", Way::Plain);
-    let prefixed = wrapped(Arc::clone(&straight), "mongodb-prefixed", |provider| {
-        Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
-    })
-    .with_names(|name| LockName::new(format!("team:{name}")))
-    .about(&[Tag::Names, Tag::Record, Tag::Operators, Tag::Declared]);
     let harnesses = [
+        Arc::new(prefixed(&straight)),
         straight,
         variant("mongodb-client-time", Way::ClientTime),
-        Arc::new(prefixed),
     ];
     shedlock_torture::main_after::<Room>(race(server), harnesses)
 }

@@ -7,8 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use kit::{Redis, Room, Way, race};
-use shedlock_conformance::{Harness, Scope, Tag, wrapped};
-use shedlock_core::{LockName, PrefixProvider};
+use shedlock_conformance::{Harness, Scope, Tag, prefixed};
 use shedlock_rig::host::find_program;
 
 fn main() -> ExitCode {
@@ -23,12 +22,8 @@ fn main() -> ExitCode {
         }) as Arc<dyn Harness>
     };
     let straight = variant("redis", Way::Url, Scope::Whole);
-    let prefixed = wrapped(Arc::clone(&straight), "redis-prefixed", |provider| {
-        Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
-    })
-    .with_names(|name| LockName::new(format!("team:{name}")))
-    .about(&[Tag::Names, Tag::Record, Tag::Operators, Tag::Declared]);
     let harnesses = [
+        Arc::new(prefixed(&straight)),
         straight,
         // The same scripts on another kind of connection.
         variant(
@@ -36,7 +31,6 @@ fn main() -> ExitCode {
             Way::Manager,
             Scope::About(&[Tag::Connection]),
         ),
-        Arc::new(prefixed),
     ];
     shedlock_torture::main_after::<Room>(race(&server), harnesses)
 }

@@ -10,10 +10,8 @@ mod left_open;
 mod mysql_kit;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use mysql_kit::{Base, INSTANTS, MySql, SHEDLOCKS, race, variants};
-use shedlock_conformance::Harness;
 
 fn main() -> ExitCode {
     let server = common::server("mariadb");
@@ -45,9 +43,5 @@ fn main() -> ExitCode {
             .shared_with("SYSTEM")
             .about(INSTANTS),
     );
-    shedlock_torture::main_after::<Base>(
-        race(&server),
-        all.into_iter()
-            .map(|variant| Arc::new(variant) as Arc<dyn Harness>),
-    )
+    shedlock_torture::main_after::<Base>(race(&server), common::harnesses(all))
 }

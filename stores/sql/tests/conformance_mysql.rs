@@ -10,10 +10,8 @@ mod left_open;
 mod mysql_kit;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use mysql_kit::{Base, race, variants};
-use shedlock_conformance::Harness;
 
 fn main() -> ExitCode {
     let names = [
@@ -36,8 +34,6 @@ fn main() -> ExitCode {
     };
     shedlock_torture::main_after::<Base>(
         race(&server),
-        variants(&names, &server)
-            .into_iter()
-            .map(|variant| Arc::new(variant) as Arc<dyn Harness>),
+        common::harnesses(variants(&names, &server)),
     )
 }

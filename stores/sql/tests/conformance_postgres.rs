@@ -97,12 +97,7 @@ fn main() -> ExitCode {
             )
         });
     }
-    shedlock_torture::main_after::<Schema>(
-        race(&server),
-        variants
-            .into_iter()
-            .map(|variant| Arc::new(variant) as Arc<dyn Harness>),
-    )
+    shedlock_torture::main_after::<Schema>(race(&server), common::harnesses(variants))
 }
 
 /// What the application has left in a connection.

@@ -16,10 +16,8 @@ mod left_open;
 mod mysql_kit;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use mysql_kit::{Base, MySql, race};
-use shedlock_conformance::Harness;
 
 fn main() -> ExitCode {
     let server = common::server("mariadb");
@@ -35,8 +33,5 @@ fn main() -> ExitCode {
             .options("by=pool")
             .about(&[]),
     ];
-    shedlock_torture::main_after::<Base>(
-        race(&server),
-        variants.map(|variant| Arc::new(variant) as Arc<dyn Harness>),
-    )
+    shedlock_torture::main_after::<Base>(race(&server), common::harnesses(variants))
 }

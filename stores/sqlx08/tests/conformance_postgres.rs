@@ -44,10 +44,7 @@ fn main() -> ExitCode {
         ),
         variant("postgres-sqlx08-pool", POOL, Scope::About(&[])),
     ];
-    shedlock_torture::main_after::<Schema>(
-        race(&server),
-        variants.map(|variant| Arc::new(variant) as Arc<dyn Harness>),
-    )
+    shedlock_torture::main_after::<Schema>(race(&server), common::harnesses(variants))
 }
 
 /// Over the application's pool, whose connections come back inside transactions. The option belongs to the harness.

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use shedlock_conformance::{
     BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, Scope, StoreProfile, Tag,
-    action, wrapped,
+    action, prefixed,
 };
-use shedlock_core::{BoxFuture, LockName, LockProvider, ManualClock, PrefixProvider};
+use shedlock_core::{BoxFuture, LockName, LockProvider, ManualClock};
 use shedlock_provider::MemoryProvider;
 
 /// With either clock, and behind each wrapper.
@@ -24,11 +24,7 @@ pub(crate) fn harnesses() -> [Arc<dyn Harness>; 3] {
         stands_still: false,
     });
     let manual: Arc<dyn Harness> = Arc::new(Memory { stands_still: true });
-    let prefixed = wrapped(Arc::clone(&manual), "prefixed", |provider| {
-        Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
-    })
-    .with_names(|name| LockName::new(format!("team:{name}")))
-    .about(calls);
+    let prefixed = prefixed(&manual).about(calls);
     [real, manual, Arc::new(prefixed)]
 }
 

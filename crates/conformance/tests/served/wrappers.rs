@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use shedlock_conformance::{Harness, Tag, wrapped};
-use shedlock_core::{LockName, PrefixProvider};
+use shedlock_conformance::{Harness, Tag, prefixed};
 
 use crate::harness::Served;
 
@@ -12,12 +11,7 @@ use crate::harness::Served;
 const BEHIND: &[Tag] = &[Tag::Cost, Tag::Processes, Tag::Names];
 
 pub(crate) fn harnesses() -> impl Iterator<Item = Arc<dyn Harness>> {
-    let straight = || -> Arc<dyn Harness> { Arc::new(Served::RIGHT) };
-    let prefixed = wrapped(straight(), "prefixed", |provider| {
-        Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
-    })
-    .with_names(|name| LockName::new(format!("team:{name}")))
-    .about(BEHIND);
-    let prefixed: Arc<dyn Harness> = Arc::new(prefixed);
-    [straight(), prefixed].into_iter()
+    let straight: Arc<dyn Harness> = Arc::new(Served::RIGHT);
+    let prefixed = Arc::new(prefixed(&straight).about(BEHIND));
+    [straight, prefixed].into_iter()
 }

@@ -10,14 +10,12 @@ use std::time::Duration;
 
 use common::Texts;
 use shedlock_conformance::{
-    BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, Scope, Tag, action, wrapped,
+    BoxError, Harness, JavaRecord, Namespace, OptionalAction, Provider, Scope, Tag, action,
+    prefixed,
 };
-use shedlock_core::{BoxFuture, Clock, Error, LockName, ManualClock, PrefixProvider, SystemClock};
+use shedlock_core::{BoxFuture, Clock, Error, LockName, ManualClock, SystemClock};
 use shedlock_provider::{Record, Versioned};
 use shedlock_torture::TortureNamespace;
-
-/// What a wrapper affects: it passes calls on under other names.
-const CALLS: &[Tag] = &[Tag::Names, Tag::Record, Tag::Operators, Tag::Declared];
 
 fn main() -> ExitCode {
     let kinds = [
@@ -33,17 +31,10 @@ fn main() -> ExitCode {
     for kind in kinds {
         harnesses.push(Arc::new(Cas { kind }));
     }
-    let manual = || -> Arc<dyn Harness> {
-        Arc::new(Cas {
-            kind: Kind::ManualClock,
-        })
-    };
-    let prefixed = wrapped(manual(), "prefixed", |provider| {
-        Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
-    })
-    .with_names(|name| LockName::new(format!("team:{name}")))
-    .about(CALLS);
-    harnesses.push(Arc::new(prefixed));
+    let manual: Arc<dyn Harness> = Arc::new(Cas {
+        kind: Kind::ManualClock,
+    });
+    harnesses.push(Arc::new(prefixed(&manual)));
     shedlock_torture::main::<Map>(harnesses)
 }
 

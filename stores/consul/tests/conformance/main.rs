@@ -12,10 +12,10 @@ use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::{address, unique};
 use shedlock_conformance::{
     BoxError, Cost, Harness, Namespace, OptionalAction, Provider, RoundTrips, Stop, StoreProfile,
-    Tag, Verdict, action, wrapped,
+    Verdict, action, prefixed,
 };
 use shedlock_consul::ConsulProvider;
-use shedlock_core::{BoxFuture, Clock, LockName, PrefixProvider};
+use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_rig::OwnServer;
 use shedlock_rig::given::server;
 use shedlock_torture::TortureNamespace;
@@ -29,12 +29,7 @@ fn main() -> ExitCode {
     let server = server("consul");
     let race = race(server.clone());
     let straight = Arc::new(Consul { server }) as Arc<dyn Harness>;
-    let prefixed = wrapped(Arc::clone(&straight), "consul-prefixed", |provider| {
-        Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
-    })
-    .with_names(|name| LockName::new(format!("team:{name}")))
-    .about(&[Tag::Names, Tag::Operators, Tag::Declared]);
-    shedlock_torture::main_after::<Keys>(race, [straight, Arc::new(prefixed)])
+    shedlock_torture::main_after::<Keys>(race, [Arc::new(prefixed(&straight)), straight])
 }
 
 /// Sends one operation, as a person would.

@@ -12,9 +12,9 @@ use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::{address, unique};
 use shedlock_conformance::{
     BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, Scope,
-    Stop, StoreProfile, Tag, Verdict, action, wrapped,
+    Stop, StoreProfile, Tag, Verdict, action, prefixed,
 };
-use shedlock_core::{BoxFuture, Clock, LockName, Owner, PrefixProvider};
+use shedlock_core::{BoxFuture, Clock, LockName, Owner};
 use shedlock_nats::NatsProvider;
 use shedlock_rig::OwnServer;
 use shedlock_rig::given::{needs_store, server_if_any};
@@ -52,12 +52,8 @@ fn main() -> ExitCode {
         harnesses.push(nats);
         // One of them also runs behind a prefix.
         if let [straight] = &harnesses[..] {
-            let prefixed = wrapped(Arc::clone(straight), "nats-prefixed", |provider| {
-                Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
-            });
-            let prefixed = prefixed.with_names(|name| LockName::new(format!("team:{name}")));
-            let about = &[Tag::Names, Tag::Record, Tag::Operators, Tag::Declared];
-            harnesses.push(Arc::new(prefixed.about(about)));
+            let prefixed = prefixed(straight);
+            harnesses.push(Arc::new(prefixed));
         }
     }
     shedlock_torture::main_after::<Bucket>(race, harnesses)

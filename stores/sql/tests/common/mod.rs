@@ -10,11 +10,28 @@ pub(crate) mod exhausted;
 mod jdbc;
 pub(crate) mod silence;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use jdbc::shedlock;
 pub(crate) use shedlock_conformance::support::{Warnings, address, unique};
+use shedlock_conformance::{Harness, Scope, prefixed};
 pub(crate) use shedlock_rig::given::{server, server_if_any};
+
+/// The harnesses of one server. Those that run all cases, one over each driver, are also tested behind a wrapper.
+pub(crate) fn harnesses<H: Harness + 'static>(
+    variants: impl IntoIterator<Item = H>,
+) -> Vec<Arc<dyn Harness>> {
+    let mut harnesses: Vec<Arc<dyn Harness>> = Vec::new();
+    for variant in variants {
+        let harness: Arc<dyn Harness> = Arc::new(variant);
+        if matches!(harness.scope(), Scope::Whole) {
+            harnesses.push(Arc::new(prefixed(&harness)));
+        }
+        harnesses.push(harness);
+    }
+    harnesses
+}
 
 /// The same URL with another database.
 pub(crate) fn with_database(url: &str, database: &str) -> String {

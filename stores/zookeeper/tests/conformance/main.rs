@@ -14,9 +14,9 @@ use shedlock_conformance::proxy::Matcher;
 use shedlock_conformance::support::{address, unique};
 use shedlock_conformance::{
     BoxError, Cost, Harness, JavaRecord, Namespace, OptionalAction, Provider, RoundTrips, Scope,
-    StoreProfile, Tag, Verdict, action, wrapped,
+    StoreProfile, Tag, Verdict, action, prefixed,
 };
-use shedlock_core::{BoxFuture, Clock, LockName, PrefixProvider};
+use shedlock_core::{BoxFuture, Clock, LockName};
 use shedlock_rig::OwnServer;
 use shedlock_rig::given::server;
 use shedlock_torture::TortureNamespace;
@@ -35,15 +35,10 @@ fn main() -> ExitCode {
         Arc::new(ZooKeeper { name, server, way }) as Arc<dyn Harness>
     };
     let straight = variant("zookeeper", Way::Url);
-    let prefixed = wrapped(Arc::clone(&straight), "prefixed", |provider| {
-        Ok(Arc::new(PrefixProvider::new(provider, "team:")?))
-    })
-    .with_names(|name| LockName::new(format!("team:{name}")))
-    .about(&[Tag::Names, Tag::Record, Tag::Operators, Tag::Declared]);
     let harnesses = [
+        Arc::new(prefixed(&straight)),
         straight,
         variant("zookeeper-client", Way::Client),
-        Arc::new(prefixed),
     ];
     shedlock_torture::main_after::<Room>(race(server.clone()), harnesses)
 }
