@@ -39,13 +39,28 @@ const IMPLIED: [&str; 2] = ["signal-hook-registry", "tokio-macros"];
 /// The sentence of the README about the features of tokio starts with this, and ends with a full stop.
 const SENTENCE: &str = "shedlock adds to tokio";
 
+const LTO: (&str, &str) = ("CARGO_PROFILE_RELEASE_LTO", "fat");
+const ONE_UNIT: (&str, &str) = ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1");
+const SMALL: (&str, &str) = ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "s");
+
+/// How services are built: what they are called, and the settings.
+const PROFILES: [(&str, &[(&str, &str)]); 3] = [
+    ("release", &[]),
+    (
+        "release with lto = \"fat\", codegen-units = 1",
+        &[LTO, ONE_UNIT],
+    ),
+    ("the same with opt-level = \"s\"", &[LTO, ONE_UNIT, SMALL]),
+];
+
 /// The features of each package.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Features(BTreeMap<String, BTreeSet<String>>);
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Build the web service without shedlock and with it, and print how large it is. Takes minutes.
+    /// Build the web service without shedlock and with it, as services are built, and print how large it is. Takes ten
+    /// minutes.
     #[arg(long)]
     size: bool,
 }
@@ -58,10 +73,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         packages.join(", ")
     );
     if args.size {
-        let [without, with] = [&[][..], &["--features", "shedlock"]].map(size);
-        let (without, with) = (without?, with?);
-        let more = with.saturating_sub(without);
-        println!("the service without shedlock: {without} bytes; with it: {with}; {more} more");
+        for (profile, settings) in PROFILES {
+            let sizes = [&[][..], &["--features", "shedlock"]].map(|it| size(it, settings));
+            let [without, with] = sizes;
+            let (without, with) = (without?, with?);
+            let more = with.saturating_sub(without);
+            println!("{profile}: {without} bytes without shedlock, {with} with it: {more} more");
+        }
     }
     Ok(match check()? {
         Outcome::Passed => ExitCode::SUCCESS,
@@ -118,18 +136,20 @@ fn added() -> anyhow::Result<(Vec<String>, usize)> {
     Ok((names.filter(is_added).collect(), most))
 }
 
-/// The size of the service, built with these features.
-fn size(features: &[&str]) -> anyhow::Result<u64> {
+/// The size of the service, built with these features and these settings of the profile.
+fn size(features: &[&str], settings: &[(&str, &str)]) -> anyhow::Result<u64> {
     let folder = folder_of(SERVICE.0)?;
+    let target = steps::target_folder().join("adoption-size");
     let mut build = steps::cargo();
     build
         .current_dir(&folder)
         .args(["build", "--release", "--offline"]);
     build
         .args(features)
-        .env("CARGO_TARGET_DIR", steps::target_folder());
+        .envs(settings.iter().copied())
+        .env("CARGO_TARGET_DIR", &target);
     host::output(&mut build)?;
-    let program = steps::target_folder().join("release/adoption-service");
+    let program = target.join("release/adoption-service");
     Ok(fs::metadata(program)?.len())
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shedlock_core::{Clock, Error, ErrorKind, Executor, SystemClock, check_runtime};
+use shedlock_support::spawn;
 use tokio::sync::mpsc;
 
 use crate::driver::{Driver, Shared};
@@ -111,7 +112,7 @@ impl Scheduler {
             fate: fate.clone(),
         };
         let driver = Driver::new(shared, self.jobs, commands)?;
-        runtime.spawn(driver.run());
+        spawn(&runtime, driver.run());
         Ok(Handle::new(sender, fate))
     }
 

@@ -3,6 +3,7 @@
 mod backoff;
 mod queue;
 mod redact;
+mod spawn;
 pub mod text;
 mod tls;
 
@@ -12,6 +13,7 @@ use std::iter;
 pub use backoff::Backoff;
 pub use queue::{Queue, State};
 pub use redact::redact;
+pub use spawn::spawn;
 #[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
 pub use tls::UnusableTls;
 pub use tls::{TlsFailure, TlsFile, TlsFiles, in_words, lacks_crypto_choice, tls_features};

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
+use crate::spawn;
+
 /// A queue, and whether a task empties it. Clones share all state.
 ///
 /// There is a task only while there is something to do. If its runtime stops it, what it had
@@ -73,7 +75,7 @@ impl<T: Clone + Send + 'static> Queue<T> {
             queue: Self(self.0.clone()),
             has_ended: false,
         };
-        runtime.spawn(running.run(task()));
+        spawn(&runtime, running.run(task()));
     }
 
     /// Takes at most so many items, or those again that were taken and are not [done](Self::done). Returns `None` if

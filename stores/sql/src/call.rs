@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use shedlock_core::{Advice, Budget, Error, LockName, Operation, Owner, SETTINGS};
+use shedlock_core::{Advice, BoxFuture, Budget, Error, LockName, Operation, Owner, SETTINGS};
 
 use shedlock_provider::{Result, StoreProvider, configuration, invalid};
 use shedlock_support::text;
@@ -211,13 +211,16 @@ impl<B: Driver> Call<'_, B> {
         Ok(plan)
     }
 
-    pub(crate) async fn look(&self) -> Result<Arc<Plan>> {
-        let columns = self.columns().await?;
-        if columns.is_empty() {
-            self.plans.forget();
-            self.check_absence().await?;
-        }
-        self.keep(&columns)
+    /// Reads the table's shape. Rare, and awaited in many places: boxed, so that each of them does not repeat its code.
+    pub(crate) fn look(&self) -> BoxFuture<'_, Result<Arc<Plan>>> {
+        Box::pin(async {
+            let columns = self.columns().await?;
+            if columns.is_empty() {
+                self.plans.forget();
+                self.check_absence().await?;
+            }
+            self.keep(&columns)
+        })
     }
 
     /// Refuses a missing table that must not be created: its schema does not exist, or another table may be meant.

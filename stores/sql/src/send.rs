@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use shedlock_core::{Error, ErrorKind, Operation};
+use shedlock_core::{BoxFuture, Error, ErrorKind, Operation};
 use shedlock_provider::{Result, internal};
 
 use crate::call::Call;
@@ -251,7 +251,18 @@ impl<B: Driver> Call<'_, B> {
         unusable.inside < MOST_INSIDE
     }
 
-    async fn send_once(
+    /// Boxed, because its code would be repeated in everything that sends a statement.
+    fn send_once<'a>(
+        &'a self,
+        connections: &'a Connections<B>,
+        statement: &'a Statement,
+        values: &'a Values<'_>,
+        wanted: Wanted,
+    ) -> BoxFuture<'a, Result<Reply, Failure>> {
+        Box::pin(self.sent_once(connections, statement, values, wanted))
+    }
+
+    async fn sent_once(
         &self,
         connections: &Connections<B>,
         statement: &Statement,

@@ -19,6 +19,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, OnceLock, mpsc};
 
+use shedlock_support::spawn;
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::contract::{Attempt, Error, ErrorKind, LockConfig, LockProvider};
@@ -103,7 +104,9 @@ impl Executor {
             (Attempt::Skipped(skip), _) => return Ok(Outcome::Skipped(skip)),
         };
         let watched = held.clone();
-        let watch = runtime()?.spawn(async move { watch_deadline(&watched).await });
+        let watch = spawn(runtime()?.handle(), async move {
+            watch_deadline(&watched).await
+        });
         let ran = run_blocking(&held, task, failure);
         watch.abort();
         drop(looked_after);
@@ -152,7 +155,7 @@ where
 {
     check_context()?;
     let (sender, receiver) = mpsc::sync_channel(1);
-    runtime()?.spawn(async move {
+    spawn(runtime()?.handle(), async move {
         let output = future.await;
         // This fails only if the waiting thread is gone, and it waits below.
         let _ = sender.send(output);

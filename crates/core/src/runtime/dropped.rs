@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use shedlock_support::spawn;
+
 use super::{Handed, Held, Patience, Release};
 use crate::contract::{Event, NotUnlocked};
 
@@ -34,7 +36,7 @@ impl Drop for ReleaseOnDrop {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
-        runtime.spawn(async move { behind.give_back().await });
+        spawn(&runtime, async move { behind.give_back().await });
     }
 }
 

@@ -7,6 +7,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use shedlock_support::spawn;
+
 use crate::contract::{
     Attempt, AttemptRequest, Error, ErrorKind, JobRegistration, LockConfig, LockName, LockProvider,
     PauseRequest, Paused, Recorder,
@@ -292,7 +294,7 @@ impl Executor {
         // In a separate task, so that the lock outlives the closure even if this future is dropped.
         let concluded = runtime.spawn(async move {
             let watched = held.clone();
-            let watch = tokio::spawn(async move { watch_deadline(&watched).await });
+            let watch = spawn(&pool, async move { watch_deadline(&watched).await });
             let inside = held.clone();
             let ran = run_on(reserved, &pool, move || {
                 run_blocking(&inside, task, failure)

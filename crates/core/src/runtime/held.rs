@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
+use shedlock_support::spawn;
 use tokio::runtime::Handle;
 
 use super::bounded::bounded;
@@ -234,7 +235,9 @@ impl Held {
         self.state.extend(lease, deadline);
         if self.context.is_heard() {
             let held = self.clone();
-            runtime.spawn(async move { held.emit(|lease| Event::Extended { lease }) });
+            spawn(runtime, async move {
+                held.emit(|lease| Event::Extended { lease })
+            });
         }
     }
 
@@ -243,7 +246,9 @@ impl Held {
     pub(super) fn lost_by_duty(self: &Arc<Self>, reason: LostReason, runtime: &Handle) {
         if self.state.lose_silently(reason) {
             let held = self.clone();
-            runtime.spawn(async move { held.lost() });
+            spawn(runtime, async move {
+                let _ = held.lost();
+            });
         }
     }
 

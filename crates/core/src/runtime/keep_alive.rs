@@ -9,7 +9,7 @@ use tokio::task::AbortHandle;
 use super::Held;
 use crate::clock::Deadline;
 use crate::contract::{Event, ExtendRequest, LastFailure};
-use shedlock_support::Backoff;
+use shedlock_support::{Backoff, spawn};
 
 /// Extends a lease in the background until it is dropped or the lease is lost.
 ///
@@ -21,11 +21,7 @@ pub(super) struct KeepAlive(AbortHandle);
 impl KeepAlive {
     pub(super) fn start(held: &Arc<Held>, runtime: &Handle) -> Self {
         let held = held.clone();
-        Self(
-            runtime
-                .spawn(async move { keep(&held).await })
-                .abort_handle(),
-        )
+        Self(spawn(runtime, async move { keep(&held).await }).abort_handle())
     }
 }
 

@@ -11,7 +11,7 @@ use super::{Call, Context, Errand};
 use crate::clock::{Moment, NotBefore};
 use crate::contract::store_clock::SLEW;
 use crate::contract::{AttemptRequest, Error, Event, LastFailure, LockName};
-use shedlock_support::Backoff;
+use shedlock_support::{Backoff, spawn};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -96,7 +96,7 @@ impl Withdrawal {
         };
         let context = context.clone();
         let under_way = UnderWay::begin(&context.withdrawals, self);
-        runtime.spawn(async move {
+        spawn(&runtime, async move {
             under_way.withdrawal.run(&context, &under_way.turn).await;
             if let Some(handed) = handed {
                 handed.done();

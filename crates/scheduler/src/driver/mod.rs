@@ -327,12 +327,13 @@ impl Driver {
             pending: None,
             run_now: false,
         }));
-        let handle = if job.runs_in_order() && due.slot.is_some() {
-            self.runs.spawn(in_order::run(shared, job, due, heard))
+        let run: BoxFuture<'static, _> = if job.runs_in_order() && due.slot.is_some() {
+            Box::pin(in_order::run(shared, job, due, heard))
         } else {
             let run = run::run(shared, job, due, heard);
-            self.runs.spawn(async move { Some((due, run.await)) })
+            Box::pin(async move { Some((due, run.await)) })
         };
+        let handle = self.runs.spawn(run);
         self.jobs_of_runs.insert(handle.id(), id);
     }
 

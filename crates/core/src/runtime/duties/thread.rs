@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use tokio::runtime::Builder;
+use shedlock_support::spawn;
+use tokio::runtime::{Builder, Handle};
 use tokio::sync::Notify;
 
 use super::errand::{Errand, Handed};
@@ -124,6 +125,7 @@ impl Drop for Thread {
 
 impl Shared {
     async fn drive(self: Arc<Self>) {
+        let runtime = Handle::current();
         loop {
             let woken = self.wake.notified();
             let due = {
@@ -135,7 +137,7 @@ impl Shared {
             };
             for (key, sending) in due.errands {
                 let shared = self.clone();
-                tokio::spawn(async move {
+                spawn(&runtime, async move {
                     let answer = sending.answer().await;
                     let over = shared.table().sent(key, shared.clock.read(), answer);
                     drop(over);
@@ -144,7 +146,7 @@ impl Shared {
             }
             for (ticket, extension) in due.extensions {
                 let shared = self.clone();
-                tokio::spawn(async move {
+                spawn(&runtime, async move {
                     let sent = shared.clock.read();
                     let answer = extension.send().await;
                     let now = shared.clock.read();

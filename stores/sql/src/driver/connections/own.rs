@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use shedlock_core::{Clock, Moment, within};
 use shedlock_provider::{FRESH, TEST};
+use shedlock_support::spawn;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -150,7 +151,7 @@ impl<B: Driver> Drop for OwnConnections<B> {
 /// Closes the sessions cleanly in the background, if there is a runtime: servers log connections that just disappear.
 fn close<B: Driver>(parked: Vec<(Moment, Opened<B>)>) {
     if let (false, Ok(runtime)) = (parked.is_empty(), Handle::try_current()) {
-        runtime.spawn(async move {
+        spawn(&runtime, async move {
             for (_, opened) in parked {
                 B::close(opened.connection).await;
             }
