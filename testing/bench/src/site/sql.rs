@@ -151,20 +151,22 @@ impl Site {
         let url = self.url_for_others()?;
         // Each backend of diesel has its own types, but the pools are the same.
         macro_rules! pool {
-            ($connection:ty) => {
+            ($url:expr, $connection:ty) => {
                 bb8::Pool::builder()
                     .max_size(connections)
                     .test_on_check_out(false)
-                    .build_unchecked(AsyncDieselConnectionManager::<$connection>::new(url))
+                    .build_unchecked(AsyncDieselConnectionManager::<$connection>::new($url))
             };
         }
         Ok(match self.store {
             Store::POSTGRES => {
-                let pool = pool!(AsyncPgConnection);
+                let pool = pool!(url, AsyncPgConnection);
                 Arc::new(shedlock_diesel_async::PostgresProvider::new(pool))
             }
             _ => {
-                let pool = pool!(AsyncMysqlConnection);
+                // Through the proxy that counts, as everyone else.
+                let url = format!("{url}?prefer_socket=false");
+                let pool = pool!(url, AsyncMysqlConnection);
                 Arc::new(shedlock_diesel_async::MySqlProvider::new(pool))
             }
         })
