@@ -227,6 +227,23 @@ async fn a_withheld_request_arrives_when_it_is_delivered() -> io::Result<()> {
     Ok(())
 }
 
+/// A store does not reply to the first half of a request.
+#[tokio::test]
+async fn a_request_in_two_packets_is_withheld_whole() -> io::Result<()> {
+    for strike in [Strike::WithholdRequest, Strike::CutAndWithholdRequest] {
+        let (echo, proxy) = setup().await?;
+        let trap = proxy.on_request(contains("one"), 1, strike);
+        let mut client = TcpStream::connect(proxy.addr()).await?;
+        client.set_nodelay(true)?;
+        client.write_all(b"one").await?;
+        wait(Duration::from_millis(2)).await;
+        client.write_all(b" half").await?;
+        assert_eq!(trap.deliver().await, Delivery::Answered);
+        assert_eq!((echo.seen(), echo.last()), (1, "one half".to_owned()));
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_connection_goes_on_when_its_withheld_request_is_delivered() -> io::Result<()> {
     let (_echo, proxy) = setup().await?;

@@ -10,9 +10,12 @@ use tokio::sync::{oneshot, watch};
 use super::rules::{Line, Rules, Strike, http2_control};
 use super::trap::{Met, Order};
 use super::{Delivery, Fault};
-use crate::wait::sleep;
+use crate::wait::{bounded, sleep};
 
 const PACKET: usize = 64 * 1024;
+
+/// What follows a packet within this belongs to the same request.
+const REST: Duration = Duration::from_millis(50);
 
 /// Copies bytes in both directions until either side closes or the line is cut.
 pub(super) async fn run(
@@ -81,7 +84,10 @@ async fn requests(
             Some(Strike::CutBeforeRequest) => return None,
             Some(
                 Strike::WithholdRequest | Strike::CutAndWithholdRequest | Strike::CutThenDeliver(_),
-            ) => return met.map(|met| Withheld::new(request, met)),
+            ) => {
+                let request = with_rest(client, request).await;
+                return met.map(|met| Withheld::new(request, met));
+            }
             Some(Strike::SwallowRequest) => {
                 line.send_replace(Line::Dead);
                 continue;
@@ -152,13 +158,13 @@ struct Withheld {
 }
 
 impl Withheld {
-    fn new(request: &[u8], met: Met) -> Self {
+    fn new(request: Vec<u8>, met: Met) -> Self {
         let order = match met.strike {
             Strike::CutThenDeliver(delay) => ordered_after(delay),
             _ => met.order,
         };
         Self {
-            request: request.to_vec(),
+            request,
             cuts: met.strike != Strike::WithholdRequest,
             order,
         }
@@ -212,6 +218,19 @@ impl Withheld {
         let _ = done.send(delivery);
         delivery == Delivery::Answered
     }
+}
+
+/// The request, with what the client sends right after its first packet: a store does not reply to half of one. A client on
+/// a busy machine writes one request in several packets.
+async fn with_rest(client: &mut OwnedReadHalf, first: &[u8]) -> Vec<u8> {
+    let (mut request, mut packet) = (first.to_vec(), vec![0; PACKET]);
+    let rest = async {
+        while let Some(length) = read(client, &mut packet).await {
+            request.extend_from_slice(&packet[..length]);
+        }
+    };
+    let _ = bounded(REST, rest).await;
+    request
 }
 
 /// An order that is given after this delay, and whose outcome is not needed.
