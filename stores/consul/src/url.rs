@@ -7,8 +7,8 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Url};
 use shedlock_core::warn_unverified;
 use shedlock_provider::{
-    FromUrl, Result, StoreUrl, TlsOptions, Versioned, VersionedSettings, configuration, invalid,
-    maybe, read_text,
+    FRESH, FromUrl, Result, StoreUrl, TlsOptions, Versioned, VersionedSettings, configuration,
+    invalid, maybe, read_text,
 };
 
 use crate::ConsulProvider;
@@ -59,20 +59,12 @@ pub(crate) fn read(text: &str) -> Result<ConsulProvider> {
             );
         }
     };
-    let mut headers = HeaderMap::new();
-    if let Some(token) = token {
-        let token = HeaderValue::try_from(token);
-        let mut token = token.map_err(|_| {
-            invalid("the token contains control characters")
-                .advise("check the URL or the token_file")
-        })?;
-        token.set_sensitive(true);
-        headers.insert("X-Consul-Token", token);
-    }
     let client = Client::builder()
         .connect_timeout(connect.unwrap_or(Duration::from_secs(2)))
+        // Several may be idle, and a test of one says nothing about the others.
+        .pool_idle_timeout(FRESH)
         .redirect(Policy::none())
-        .default_headers(headers);
+        .default_headers(headers(token)?);
     let client = encrypted(client, &tls, is_encrypted)?.build();
     let client = client
         .map_err(|error| configuration("cannot create the HTTP client").with_source(error))?;
@@ -84,6 +76,20 @@ pub(crate) fn read(text: &str) -> Result<ConsulProvider> {
     let mut builder = maybe(builder, response, Builder::response_timeout).agent(agent);
     builder.common = common;
     builder.build()
+}
+
+fn headers(token: Option<String>) -> Result<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    if let Some(token) = token {
+        let token = HeaderValue::try_from(token);
+        let mut token = token.map_err(|_| {
+            invalid("the token contains control characters")
+                .advise("check the URL or the token_file")
+        })?;
+        token.set_sensitive(true);
+        headers.insert("X-Consul-Token", token);
+    }
+    Ok(headers)
 }
 
 /// Uses its own crypto provider, so that none is installed for the process.
