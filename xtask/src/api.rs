@@ -23,9 +23,6 @@ case " $* " in
 esac
 "#;
 
-/// The workspaces with published crates.
-const WORKSPACES: [&str; 2] = ["", sqlx08::FOLDER];
-
 /// Arguments of `cargo xtask api`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -115,7 +112,7 @@ fn judged(found: &[(PathBuf, String)]) -> Outcome {
 /// File and text for each crate, from the JSON that [`document`] has written.
 fn snapshots() -> anyhow::Result<Vec<(PathBuf, String)>> {
     let mut packages = Vec::new();
-    for folder in WORKSPACES {
+    for folder in sqlx08::PUBLISHED {
         let metadata: Metadata = steps::metadata(&steps::workspace_root().join(folder))?;
         packages.extend(metadata.packages);
     }
@@ -162,7 +159,7 @@ pub(crate) fn document() -> anyhow::Result<Vec<Command>> {
             .env("RUSTDOCFLAGS", "-D warnings --cfg with_json");
         command
     };
-    Ok(WORKSPACES.map(command).into())
+    Ok(sqlx08::PUBLISHED.map(command).into())
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     }
     let root = crate::steps::workspace_root();
     let mut code = ExitCode::SUCCESS;
-    for folder in ["", sqlx08::FOLDER] {
+    for folder in sqlx08::PUBLISHED {
         let mut deny = Command::new("cargo-deny");
         let config = root.join("deny.toml");
         deny.args(["--all-features", "--config"]).arg(config);

@@ -21,7 +21,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let folder = steps::target_folder().join("lowest");
     copy(&steps::workspace_root(), &folder)?;
     let target = folder.join("target");
-    for workspace in ["", sqlx08::FOLDER] {
+    for workspace in sqlx08::PUBLISHED {
         build(&folder.join(workspace), &target)
             .with_context(|| format!("the workspace {workspace:?}"))?;
     }

@@ -120,8 +120,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn published() -> anyhow::Result<Vec<Package>> {
     let root = steps::workspace_root();
     let mut left = Vec::new();
-    for workspace in [root.join(sqlx08::FOLDER), root] {
-        let metadata: Metadata = steps::metadata(&workspace)?;
+    for workspace in sqlx08::PUBLISHED {
+        let metadata: Metadata = steps::metadata(&root.join(workspace))?;
         left.extend(metadata.packages);
     }
     left.retain(Package::is_published);

@@ -16,6 +16,9 @@ pub(crate) const CRATE: &str = "shedlock-sqlx08";
 /// The folder of the crate, and of its workspace.
 pub(crate) const FOLDER: &str = "stores/sqlx08";
 
+/// The folders of the workspaces with published crates.
+pub(crate) const PUBLISHED: [&str; 2] = ["", FOLDER];
+
 /// The workspaces, and the features that their tests need. With `tls-aws-lc` beside `tls-ring`, sqlx uses `ring`.
 const WORKSPACES: [(&str, &str); 2] = [
     (FOLDER, "mysql,postgres,tls-ring"),
