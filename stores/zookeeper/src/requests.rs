@@ -1,6 +1,6 @@
 //! Requests to the server.
 
-use futures_util::future::{join, join_all, try_join, try_join_all};
+use futures_util::future::{join, join_all, try_join_all};
 use zookeeper_client::{
     Acl, Acls, Client, CreateMode, Error as ClientError, MultiReadResult, MultiReader,
     MultiWriteError, MultiWriteResult, MultiWriter,
@@ -43,7 +43,11 @@ impl Session {
     }
 
     /// Reads data that includes everything written before this call. A server processes the requests of a session in
-    /// order, so the sync and the read are sent together.
+    /// order, so a transaction that changes nothing and the read are sent together. Like every transaction it goes
+    /// through the quorum, and the server replies after it has applied all before it.
+    ///
+    /// A `sync` would not do: a leader replies to its own clients' at once, although it sends commits to the others
+    /// before it applies them, and replies even after the others have elected another.
     async fn fresh(
         &self,
         mut reader: MultiReader<'_>,
@@ -51,8 +55,13 @@ impl Session {
         if self.is_alone {
             return reader.commit().await;
         }
-        let ((), results) = try_join(self.client.sync("/"), reader.commit()).await?;
-        Ok(results)
+        let mut barrier = self.client.new_multi_writer();
+        barrier.add_check_version("/", -1)?;
+        match join(barrier.commit(), reader.commit()).await {
+            (Err(MultiWriteError::RequestFailed { source }), _) => Err(source),
+            // A refused transaction goes through the quorum too.
+            (Ok(_) | Err(MultiWriteError::OperationFailed { .. }), results) => results,
+        }
     }
 
     /// Reads the nodes at these paths, as they are at one instant.

@@ -286,7 +286,7 @@ impl VersionedStore for ZooKeeperStore {
         response.saturating_add(response.max(self.sessions.connect_timeout))
     }
 
-    /// A sync and a read; and a transaction, after the parents were made if they are missing.
+    /// A read with what goes before it; and a transaction, after the parents were made if they are missing.
     fn most_requests_per_round(&self) -> u32 {
         4
     }

@@ -1,12 +1,14 @@
 //! Servers that a test starts itself, with settings that the shared servers do not have.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use shedlock_conformance::BoxError;
 use shedlock_rig::given::program;
 use shedlock_rig::wait::eventually_async;
-use shedlock_rig::{Restartable, port};
+use shedlock_rig::{Restartable, Signal, port};
 use zookeeper_client::Client;
 
 /// The paths of Debian's packages, including the libraries for logging and encryption.
@@ -109,6 +111,21 @@ impl Own {
     /// Stops the server as a power failure would.
     pub(crate) fn stop(&self) {
         self.process.stop();
+    }
+
+    /// Sends the server a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.process.signal(signal);
+    }
+
+    /// Returns whether the server says that it is the leader of its ensemble.
+    pub(crate) fn leads(&self) -> bool {
+        let mut answer = String::new();
+        let asked = TcpStream::connect(self.address()).and_then(|mut server| {
+            server.write_all(b"srvr")?;
+            server.read_to_string(&mut answer)
+        });
+        asked.is_ok() && answer.contains("Mode: leader")
     }
 
     fn configuration(&self) -> PathBuf {

@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use shedlock_conformance::proxy::{Fault, Proxy};
-use shedlock_core::{ErrorKind, Extension, LockProvider, SkipReason, Unlock, UnlockRequest};
+use shedlock_core::{
+    Attempt, ErrorKind, Extension, LockProvider, SkipReason, Unlock, UnlockRequest,
+};
 use shedlock_zookeeper::ZooKeeperProvider;
 use zookeeper_client::{Client, SessionState};
 
 use crate::common::own::Own;
 use crate::room::{Room, extend, request, take};
-use shedlock_rig::wait::answered;
+use shedlock_rig::Signal;
+use shedlock_rig::wait::{answered, sleep};
 
 /// Repeats the extension until the store replies.
 async fn extended(provider: &ZooKeeperProvider, lease: &shedlock_core::Lease) -> Extension {
@@ -137,6 +140,34 @@ async fn a_session_of_the_users_client_moves_to_another_server_of_the_ensemble()
     }
     let error = own.attempt(&request("own")).await.unwrap_err();
     assert!(error.is_retryable(), "{error}");
+}
+
+/// Checks that an unlocked lock is free to the clients of a leader that does not know yet that it is deposed.
+#[tokio::test]
+async fn a_deposed_leader_does_not_report_a_lock_as_held() {
+    crate::room::common_server();
+    let servers = Own::ensemble().await.unwrap();
+    let leader = servers.iter().position(Own::leads).unwrap();
+    let (leads, follows) = (&servers[leader], &servers[(leader + 1) % 3]);
+    let url = format!("{}?session_timeout=40s", leads.url());
+    let at_leader = ZooKeeperProvider::connect(&url).await.unwrap();
+    let elsewhere = ZooKeeperProvider::connect(&follows.url()).await.unwrap();
+    let lease = take(&at_leader, "job").await;
+
+    leads.signal(Signal::STOP);
+    let unlock = async || elsewhere.unlock(&lease, &UnlockRequest::new()).await;
+    let is_retryable = shedlock_core::Error::is_retryable;
+    answered("another leader is elected", is_retryable, unlock).await;
+    let asked = request("job");
+    let (attempt, ()) = tokio::join!(at_leader.attempt(&asked), async {
+        // The request waits in the socket of the server.
+        sleep(Duration::from_millis(200)).await;
+        leads.signal(Signal::CONT);
+    });
+    assert!(
+        matches!(attempt, Err(_) | Ok(Attempt::Acquired(_))),
+        "the lock is free: {attempt:?}"
+    );
 }
 
 #[tokio::test]
