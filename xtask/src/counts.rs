@@ -19,6 +19,8 @@ pub(crate) struct Counts {
     pub(crate) left_out: u64,
     failures: Vec<String>,
     in_failures: bool,
+    /// The targets that failed or broke off.
+    failed_in: Vec<String>,
     /// The target whose tests are running, in the words of cargo or of our runner.
     target: String,
     /// The targets that have ended, and their seconds.
@@ -30,8 +32,9 @@ impl Counts {
     /// is counted, and the lines between `failures:` and it are kept.
     pub(crate) fn add(&mut self, line: &str) {
         let line = line.trim_end();
-        if line == "failures:" {
+        if line == "failures:" && !self.in_failures {
             self.in_failures = true;
+            self.failures.push(format!("{}:", self.target));
         }
         if self.in_failures && self.failures.len() < LINES_KEPT {
             self.failures.push(line.to_owned());
@@ -46,6 +49,9 @@ impl Counts {
             return;
         };
         self.in_failures = false;
+        if result.starts_with("FAILED") {
+            self.failed_in.push(self.target.clone());
+        }
         let seconds = result.rsplit_once("finished in ");
         let seconds = seconds.and_then(|(_, rest)| rest.strip_suffix('s')?.parse().ok());
         if let Some(seconds) = seconds {
@@ -73,10 +79,16 @@ impl Counts {
         self.in_failures = false;
         if !passed && (self.failed == before || self.failures.len() == kept) {
             self.failures.push(format!("{title} broke off:"));
+            self.failed_in.push(title.to_owned());
             let lines: Vec<_> = printed.lines().collect();
             let last = lines.iter().skip(lines.len().saturating_sub(LAST));
             self.failures.extend(last.map(|line| (*line).to_owned()));
         }
+    }
+
+    /// The targets that failed or broke off, in one line.
+    pub(crate) fn failed_in(&self) -> String {
+        self.failed_in.join(", ")
     }
 
     /// A table of the longest targets.
@@ -183,6 +195,7 @@ mod tests {
     fn the_output_of_failed_tests_is_kept() {
         let mut counts = Counts::default();
         for line in [
+            "     Running tests/zookeeper/main.rs (/t/debug/deps/zookeeper-0f)",
             "test one ... ok",
             "test two ... FAILED",
             "failures:",
@@ -196,7 +209,9 @@ mod tests {
             counts.add(&format!("{line}\n"));
         }
         let told = counts.failures();
+        assert!(told.starts_with("zookeeper:\n"), "{told}");
         assert!(told.contains("left: 1"), "{told}");
+        assert_eq!(counts.failed_in(), "zookeeper");
         assert!(!told.contains("one") && !told.contains("three"), "{told}");
     }
 }

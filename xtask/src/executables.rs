@@ -243,11 +243,10 @@ pub(crate) fn run(
         silence: SILENCE,
     };
     let tasks = tasks(built)?.into_iter().chain(others).collect();
-    let failed = run_all(tasks, &start, counts)?;
-    Ok(if failed.is_empty() {
+    Ok(if run_all(tasks, &start, counts)? {
         Outcome::Passed
     } else {
-        Outcome::Failed(failed.join(", "))
+        Outcome::Failed(counts.failed_in())
     })
 }
 
@@ -267,14 +266,10 @@ pub(crate) fn build(
     })
 }
 
-/// Runs them all, those that run alone at the end. Returns the titles of those that failed.
-fn run_all(
-    tasks: Vec<Task>,
-    start: &Start<'_>,
-    counts: &mut Counts,
-) -> anyhow::Result<Vec<String>> {
+/// Runs them all, those that run alone at the end. Returns whether all passed.
+fn run_all(tasks: Vec<Task>, start: &Start<'_>, counts: &mut Counts) -> anyhow::Result<bool> {
     let (alone, together): (Vec<_>, Vec<_>) = tasks.into_iter().partition(Task::is_alone);
-    let ended = Mutex::new((counts, Vec::new()));
+    let ended = Mutex::new((counts, true));
     for (tasks, at_once) in [(together, AT_ONCE), (alone, 1)] {
         let waiting = Mutex::new(tasks.into_iter());
         let lane = |number: usize| -> anyhow::Result<()> {
@@ -284,10 +279,10 @@ fn run_all(
                 let task = locked(&waiting).next();
                 let Some(task) = task else { return Ok(()) };
                 let (passed, printed) = start.run(&name, &task)?;
-                let (counts, failed) = &mut *locked(&ended);
+                let (counts, all_passed) = &mut *locked(&ended);
                 print!("{printed}");
                 counts.add_all(&printed, &task.title(), passed);
-                failed.extend((!passed).then(|| task.title()));
+                *all_passed &= passed;
             }
         };
         std::thread::scope(|scope| {
@@ -300,8 +295,8 @@ fn run_all(
             })
         })?;
     }
-    let (_, failed) = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(failed)
+    let (_, all_passed) = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(all_passed)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

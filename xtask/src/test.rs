@@ -130,7 +130,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let passed = steps.run("tests", || cargo_test(args, stores, &servers, &mut counts));
     let how = match (passed, args.cargo_args.is_empty()) {
         (false, _) if counts.passed == 0 => "NOT TESTED: no test ran",
-        (false, _) => "TESTS FAILED",
+        // The step names the targets.
+        (false, _) => "tested, and some test failed",
         (true, true) => "tested",
         // Only the selected tests determine which stores they need.
         (true, false) => "at hand",
