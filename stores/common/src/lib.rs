@@ -48,10 +48,10 @@ pub use shedlock_support::{TlsFiles, in_words};
 pub use slots::{check_slot, refusal, slot_ahead};
 pub use store::{End, Ended, Seen, Store};
 pub use time::TimeMode;
-#[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
-pub use tls::client_config;
 pub use tls::{TlsNames, TlsOptions, read_file, read_text, unusable_file};
 pub use tls::{built_without_tls, check_crypto_choice, require_crypto_choice};
+#[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
+pub use tls::{client_config, unverified_client_config};
 pub use tls::{untrusted, untrusted_by};
 pub use told::{Told, told};
 pub use url::{Host, StoreUrl, UrlOptions, refuse_cut_password};

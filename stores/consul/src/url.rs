@@ -95,7 +95,8 @@ fn headers(token: Option<String>) -> Result<HeaderMap> {
 /// Uses its own crypto provider, so that none is installed for the process.
 #[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
 fn encrypted(client: ClientBuilder, tls: &TlsOptions, must: bool) -> Result<ClientBuilder> {
-    let config = shedlock_provider::client_config(&tls.read()?, must)?;
+    let config =
+        shedlock_provider::client_config(&tls.read()?, shedlock_provider::TlsNames::OURS, must)?;
     Ok(client.tls_backend_preconfigured(config))
 }
 

@@ -146,7 +146,8 @@ impl Address {
 /// Uses its own crypto provider, so that none is installed for the process.
 #[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
 fn encrypted(options: ConnectOptions, tls: &TlsOptions, must: bool) -> Result<ConnectOptions> {
-    let config = shedlock_provider::client_config(&tls.read()?, must)?;
+    let config =
+        shedlock_provider::client_config(&tls.read()?, shedlock_provider::TlsNames::OURS, must)?;
     Ok(options.tls_client_config(config))
 }
 

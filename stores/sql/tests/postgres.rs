@@ -44,3 +44,5 @@ mod sources;
 mod standby;
 #[path = "postgres/tables.rs"]
 mod tables;
+#[path = "postgres/tls.rs"]
+mod tls;

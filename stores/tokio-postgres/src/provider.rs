@@ -15,15 +15,17 @@ use crate::tls;
 /// Stores locks in a table of PostgreSQL through tokio-postgres. Statements, guarantees and tables are those of the
 /// provider over sqlx, without the dependency on sqlx.
 ///
-/// `builder` takes any [`ClientSource`](crate::ClientSource): a pool of deadpool or bb8, in a few lines. Each statement
+/// `builder` takes a pool of deadpool or bb8 as it is, with the feature `deadpool` or `bb8`, and any other pool through the
+/// 15 lines of a [`ClientSource`](crate::ClientSource). Each statement
 /// is then one round trip that leaves nothing in the session, so it also works through PgBouncer in transaction pooling.
 ///
 /// # The URL
 ///
 /// `postgres://user:password@host:5432/database?table=…`, with the options of the provider over sqlx. The driver's own
 /// options are those of [`tokio_postgres::Config`] except `connect_timeout`, which this crate defines.
-/// `sslmode=disable` and `prefer` (the default) work as in libpq. `require`, `verify-ca` and `verify-full` all verify
-/// the server's certificate, including its host name, against `sslrootcert` or the system's authorities. `sslcert` and
+/// `sslmode=prefer` (the default) encrypts if the server offers it, and verifies the server only if `sslrootcert` is set.
+/// `require`, `verify-ca` and `verify-full` all verify the server's certificate, including its host name, against
+/// `sslrootcert` or the system's authorities; over sqlx and libpq, `require` verifies nothing. `sslcert` and
 /// `sslkey` are the client's own. Without the features `tls-ring` and `tls-aws-lc`, `prefer` connects without TLS, and
 /// the modes that require it are refused. Other options of libpq are accepted if they change nothing here.
 pub type TokioPostgresProvider = StoreProvider<SqlStore<TokioPostgres>>;

@@ -209,9 +209,9 @@ impl Driver for TokioPostgres {
         });
         let host = names.find(|name| !shedlock_core::is_this_machine(name))?;
         Some(format!(
-            "connections to {host} may be made without TLS, and then do not verify the server: an \
-             attacker on the network can impersonate it (to verify it, set sslmode=verify-full, \
-             with sslrootcert for your own certificate authority)"
+            "connections to {host} do not verify the server: an attacker on the network can \
+             impersonate it (to verify it, set sslmode=verify-full, with sslrootcert for your own \
+             certificate authority)"
         ))
     }
 

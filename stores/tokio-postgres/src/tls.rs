@@ -7,14 +7,20 @@ pub(crate) use left_out::{Tls, connector};
 
 #[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
 mod built_in {
-    use shedlock_provider::{Result, TlsFiles, client_config};
+    use shedlock_provider::{Result, TlsFiles, client_config, unverified_client_config};
+    use shedlock_sql::driver::postgres::TLS;
     use tokio_postgres_rustls::MakeRustlsConnect;
 
     pub(crate) type Tls = MakeRustlsConnect;
 
-    /// With its own crypto provider, so that none is installed for the process.
+    /// With its own crypto provider, so that none is installed for the process. A connection that need not be encrypted
+    /// is not verified either, unless there is a file of authorities to verify it with.
     pub(crate) fn connector(files: &TlsFiles, must_encrypt: bool) -> Result<Tls> {
-        Ok(MakeRustlsConnect::new(client_config(files, must_encrypt)?))
+        let config = match must_encrypt || files.ca.is_some() {
+            true => client_config(files, TLS, must_encrypt),
+            false => unverified_client_config(files, TLS),
+        };
+        Ok(MakeRustlsConnect::new(config?))
     }
 }
 

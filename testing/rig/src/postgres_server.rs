@@ -5,6 +5,8 @@ use crate::{OwnServer, host};
 use anyhow::{Context as _, bail};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
+#[cfg(feature = "certificates")]
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
@@ -64,6 +66,32 @@ impl PostgresServer {
             bail!("{statements}: {}", String::from_utf8_lossy(&output.stderr));
         }
         Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+    }
+
+    /// Makes it offer TLS with these certificates. It asks its clients for theirs, and needs none.
+    ///
+    /// # Errors
+    /// If it does not accept them.
+    #[cfg(feature = "certificates")]
+    pub fn encrypt(&self, certificates: &crate::Certificates) -> anyhow::Result<()> {
+        let owner = fs::metadata(&self.data)?;
+        for (setting, file) in [
+            ("ssl_ca_file", "ca.pem"),
+            ("ssl_cert_file", "server.pem"),
+            ("ssl_key_file", "server.key"),
+        ] {
+            let path = self.data.join(file);
+            fs::copy(certificates.path(file), &path)?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+            chown(&path, Some(owner.uid()), Some(owner.gid()))?;
+            self.sql(&format!("ALTER SYSTEM SET {setting} = '{file}'"))?;
+        }
+        self.sql("ALTER SYSTEM SET ssl = on")?;
+        self.sql("SELECT pg_reload_conf()")?;
+        eventually("the server offers TLS", || {
+            self.sql("SHOW ssl").is_ok_and(|is| is == "on")
+        });
+        Ok(())
     }
 
     /// Ends it without a warning.

@@ -6,11 +6,19 @@ use std::sync::Arc;
 #[cfg(not(feature = "tls-ring"))]
 use rustls::crypto::aws_lc_rs as library;
 // With both features too, as sqlx chooses.
+use rustls::client::WantsClientCert;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 #[cfg(feature = "tls-ring")]
 use rustls::crypto::ring as library;
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
+};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{
+    ClientConfig, ConfigBuilder, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    WantsVerifier,
+};
 
 use super::{TlsFile, TlsFiles};
 
@@ -36,10 +44,26 @@ impl TlsFiles {
         if must_encrypt && roots.is_empty() {
             return Err(UnusableTls::NoAuthorities);
         }
-        let builder = ClientConfig::builder_with_provider(Arc::new(library::default_provider()));
-        let builder = builder.with_safe_default_protocol_versions();
-        let builder = builder.map_err(|error| unusable(TlsFile::Authorities, error))?;
-        let builder = builder.with_root_certificates(roots);
+        let builder = builder(library::default_provider())?;
+        self.identified(builder.with_root_certificates(roots))
+    }
+
+    /// Returns the configuration of a client that encrypts, but accepts any server: it may be another one than it says.
+    ///
+    /// # Errors
+    /// For a file of the client's own certificate without a certificate or without a key.
+    pub fn unverified_client_config(&self) -> Result<ClientConfig, UnusableTls> {
+        let library = library::default_provider();
+        let any = Arc::new(AnyServer(library.signature_verification_algorithms));
+        let builder = builder(library)?.dangerous();
+        self.identified(builder.with_custom_certificate_verifier(any))
+    }
+
+    /// Adds the client's own certificate, if it has one.
+    fn identified(
+        &self,
+        builder: ConfigBuilder<ClientConfig, WantsClientCert>,
+    ) -> Result<ClientConfig, UnusableTls> {
         let Some((certificate, key)) = &self.identity else {
             return Ok(builder.with_no_client_auth());
         };
@@ -62,6 +86,53 @@ impl TlsFiles {
             added.map_err(|error| unusable(TlsFile::Authorities, error))?;
         }
         Ok(roots)
+    }
+}
+
+fn builder(
+    library: CryptoProvider,
+) -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, UnusableTls> {
+    let builder = ClientConfig::builder_with_provider(Arc::new(library));
+    let builder = builder.with_safe_default_protocol_versions();
+    builder.map_err(|error| unusable(TlsFile::Authorities, error))
+}
+
+/// Accepts every certificate. The server must still have its key.
+#[derive(Debug)]
+struct AnyServer(WebPkiSupportedAlgorithms);
+
+impl ServerCertVerifier for AnyServer {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signed, &self.0)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signed, &self.0)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
     }
 }
 

@@ -91,15 +91,39 @@ pub fn unusable_file(option: &str) -> Error {
 /// Returns the configuration of a client that verifies the server's certificate; see [`TlsFiles::client_config`].
 ///
 /// # Errors
-/// `Configuration`.
+/// `Configuration`, with the names of the options of the store's URL.
 #[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
-pub fn client_config(files: &TlsFiles, must_encrypt: bool) -> Result<rustls::ClientConfig> {
+pub fn client_config(
+    files: &TlsFiles,
+    names: TlsNames,
+    must_encrypt: bool,
+) -> Result<rustls::ClientConfig> {
+    usable(files.client_config(must_encrypt), names)
+}
+
+/// Returns the configuration of a client that accepts any server; see [`TlsFiles::unverified_client_config`].
+///
+/// # Errors
+/// `Configuration`, with the names of the options of the store's URL.
+#[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
+pub fn unverified_client_config(files: &TlsFiles, names: TlsNames) -> Result<rustls::ClientConfig> {
+    usable(files.unverified_client_config(), names)
+}
+
+#[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
+fn usable(
+    config: std::result::Result<rustls::ClientConfig, shedlock_support::UnusableTls>,
+    names: TlsNames,
+) -> Result<rustls::ClientConfig> {
     use shedlock_support::{TlsFile, UnusableTls};
 
-    let names = TlsNames::OURS;
-    files.client_config(must_encrypt).map_err(|why| match why {
-        UnusableTls::NoAuthorities => configuration("this system has no CA certificates")
-            .advise("set tls_ca in the URL to a PEM file of CA certificates"),
+    config.map_err(|why| match why {
+        UnusableTls::NoAuthorities => {
+            configuration("this system has no CA certificates").advise(format!(
+                "set {} in the URL to a PEM file of CA certificates",
+                names.ca
+            ))
+        }
         UnusableTls::File(file, source) => {
             let error = unusable_file(match file {
                 TlsFile::Authorities => names.ca,

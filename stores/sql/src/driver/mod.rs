@@ -152,7 +152,7 @@ pub trait Driver: Sized + Send + Sync + 'static {
 /// What drivers for PostgreSQL share.
 pub mod postgres {
     pub use crate::builder::Postgres;
-    pub use crate::dialect::postgres::{MARK, POSTGRES, at_login, classify, session_init};
+    pub use crate::dialect::postgres::{MARK, POSTGRES, TLS, at_login, classify, session_init};
     pub use crate::libpq::{system_authorities, take};
 }
 

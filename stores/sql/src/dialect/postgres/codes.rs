@@ -20,8 +20,9 @@ pub fn classify(code: &str, message: &str, constraint: Option<&str>) -> Class {
         // The time limit for a row lock, or for the statement, has passed.
         "55P03" | "57014" => Class::Waited,
         "53300" | "57P03" | "53400" => Class::Busy,
-        // The server shut down or closed the connection: how far the statement got is unknown.
-        "57P01" | "57P02" | "57P05" => Class::ReplyLost,
+        // The server shut down or closed the connection, also for a time limit of its transaction: how far the statement
+        // got is unknown.
+        "57P01" | "57P02" | "57P05" | "25P03" | "25P04" => Class::ReplyLost,
         "22P02" if message.contains(TOO_LATE) => Class::Held,
         "22001" => Class::TooLong,
         "22008" => Class::OutOfRange,
@@ -95,7 +96,9 @@ mod tests {
         for code in ["40003", "57P04", "58030", "XX000", "XX001", "F0000"] {
             assert_eq!(class(code), Class::Failed, "{code}");
         }
-        for code in ["08000", "08003", "08006", "57P01", "57P02", "57P05"] {
+        for code in [
+            "08000", "08003", "08006", "57P01", "57P02", "57P05", "25P03", "25P04",
+        ] {
             assert_eq!(class(code), Class::ReplyLost, "{code}");
         }
         for code in ["40001", "40P01"] {

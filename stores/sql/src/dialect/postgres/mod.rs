@@ -118,11 +118,7 @@ pub static POSTGRES: Dialect = Dialect {
              THEN 'it has a temporary table of the same name' ELSE '' END",
     },
     makes_space: None,
-    tls: TlsNames {
-        ca: "sslrootcert",
-        certificate: "sslcert",
-        key: "sslkey",
-    },
+    tls: TLS,
     explain: |_, _| None,
     forgets: &[
         (
@@ -180,6 +176,13 @@ pub static POSTGRES: Dialect = Dialect {
     },
     own_column: "bigint NULL",
     adds_one_column_at_a_time: false,
+};
+
+/// The options of a URL that name certificate files.
+pub const TLS: TlsNames = TlsNames {
+    ca: "sslrootcert",
+    certificate: "sslcert",
+    key: "sslkey",
 };
 
 /// The setting by which a connection recognizes a session as its own. Only its startup packet sets it.
