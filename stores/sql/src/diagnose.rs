@@ -9,7 +9,7 @@ use crate::driver::{Driver, Wanted};
 use crate::failure::{Class, Failure};
 use crate::options::COLUMNS;
 use crate::shape::Shape;
-use crate::statement::{Reply, Statement, Values};
+use crate::statement::{Field, Reply, Statement, Values};
 
 const PRIVILEGES: &str = "privileges";
 
@@ -110,7 +110,9 @@ impl<B: Driver> Call<'_, B> {
             Err(failure) => return Some(self.unchecked(check, failure)),
         }
         for sources in follows.sources {
-            match self.sent(&Statement::plain(sources)).await {
+            let mut sources = Statement::plain(sources);
+            sources.fields = &[Field::Text];
+            match self.sent(&sources).await {
                 Ok(reply) if reply.rows.is_empty() => break,
                 Ok(_) => return Some(replicates()),
                 Err(failure) if failure.class == Class::Other => {}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use shedlock_core::{
-    Attempt, AttemptRequest, Clock as _, Completion, ErrorKind, ExtendRequest, Extension,
+    Attempt, AttemptRequest, Clock as _, Completion, ErrorKind, ExtendRequest, Extension, Level,
     LockProvider as _, Owner, Slot, SlotEnd, SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_rig::OwnServer;
@@ -62,6 +62,28 @@ async fn a_replica_that_lags_loses_no_extension_and_no_done_mark() {
         // The replica takes over.
         let promoted = MySqlProvider::connect(replica.url()).await.unwrap();
         skip(&promoted, "extended").await;
+    }
+}
+
+/// A stopped replica is seen over each driver.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_is_stopped_is_no_primary() {
+    needs_store("mariadb");
+    let server = OwnServer::start("mariadb", &[]).unwrap();
+    let pool = MySqlPool::connect(server.url()).await.unwrap();
+    run(
+        &pool,
+        "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_USER='root'",
+    )
+    .await;
+    let by_sqlx = MySqlProvider::new(pool);
+    let _ = by_sqlx.migrate().await.unwrap();
+    let by_diesel = crate::diesel_pools::mysql::bb8(server.url(), 2);
+    let by_diesel = shedlock_diesel_async::MySqlProvider::new(by_diesel);
+    for findings in [by_sqlx.diagnose().await, by_diesel.diagnose().await] {
+        let findings = findings.unwrap();
+        let source = findings.iter().find(|finding| finding.check == "source");
+        assert_eq!(source.unwrap().level, Level::Warning, "{findings:?}");
     }
 }
 
