@@ -264,8 +264,8 @@
 //! Cargo features. URLs that require TLS need the feature `tls-ring` or `tls-aws-lc`, for the crypto library; without them
 //! shedlock turns on no TLS in any client. If your program already has a pool or a client, add the driver's crate and
 //! create the provider from that: `shedlock_sqlx::PostgresProvider::new(pool)`. The drivers are `shedlock-sqlx`,
-//! `shedlock-tokio-postgres`, `shedlock-redis`, `shedlock-nats`, `shedlock-zookeeper`, `shedlock-etcd`, `shedlock-mongodb`
-//! and `shedlock-consul`. A provider over a pool takes a
+//! `shedlock-sqlx08`, `shedlock-diesel-async`, `shedlock-tokio-postgres`, `shedlock-redis`, `shedlock-nats`,
+//! `shedlock-zookeeper`, `shedlock-etcd`, `shedlock-mongodb` and `shedlock-consul`. A provider over a pool takes a
 //! connection for one statement at a time and never joins a transaction, not even one that was left open
 //! in that connection. Close the pool after your tasks have ended: a lock that is still held then stays until its lease
 //! ends. A URL may point to a connection
@@ -348,20 +348,22 @@
 //! | `metrics` | a listener that records metrics through the crate `metrics`, under ShedLock's meter names; with `scheduler`, an observer that records ticks |
 //! | `http` | the module `http`: an axum router with `/metrics` (the state of all jobs, from the journal) and `/healthz` |
 //! | `pings` | the module `pings`: listeners that report runs to healthchecks and to Sentry's cron monitors |
+//! | `tls-ring`, `tls-aws-lc` | TLS with this crypto library, for URLs that require it; `nats` and `mongodb`, and so `stores`, do not compile without one of the two |
 //! | `stores` | every store whose client needs only a Rust and a C compiler to build (all but etcd); the program `shedlock` is built with it |
 //!
 //! # Versions
 //!
-//! The crates follow Semantic Versioning. No client is part of this crate's interface: an incompatible release of `sqlx`,
-//! `redis` or another client is one of its driver, and a patch of this crate. All crates that have a trait or type of
-//! `shedlock-core` in their interface carry its compatible version in the same place (`0.1` today), so crates of one such
-//! version fit each other. A program cannot link two of them: Cargo refuses that.
+//! The crates follow Semantic Versioning. No client of a store is part of this crate's interface: for an incompatible release
+//! of `sqlx`, `redis` or another client there is a new driver beside the old one, as `shedlock-sqlx08` is beside
+//! `shedlock-sqlx`, and a patch of this crate. (With the feature `http`, a `Router` of axum 0.8 is part of it.) All crates that
+//! have a trait or type of `shedlock-core` in their interface have the same compatible version as it (`0.1` today), so crates
+//! of one such version fit each other. A program cannot link two cores: Cargo refuses that.
 //!
 //! The records in a store are versioned separately from the crates. A release reads what the previous release
 //! wrote, and replicas of both can run at the same time.
 //!
 //! This crate, the scheduler, the attributes and `shedlock-sql` build with Rust 1.85; raising that is not a breaking change.
-//! A driver builds with what its client needs: README lists it.
+//! A driver builds with [what its client needs](https://github.com/shedlock-rs/shedlock#drivers).
 //!
 //! # More
 //!

@@ -22,5 +22,5 @@ pub use driver::DieselAsync;
 pub use mysql::MySqlProvider;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresProvider;
-pub use shedlock_sql::{Builder, SqlStore, TimeMode};
+pub use shedlock_sql::{Builder, Duties, SqlStore, TimeMode};
 pub use source::{ConnectionSource, Connections};

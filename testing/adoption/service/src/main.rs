@@ -1,4 +1,4 @@
-//! The service.
+//! The service. Its locks are in the table that `shedlock migrate` creates.
 
 use axum::Router;
 use axum::extract::State;
@@ -53,10 +53,14 @@ async fn main() -> Result<(), Error> {
     tracing_subscriber::fmt::init();
     let pool = PgPool::connect("postgres://localhost/app").await?;
     #[cfg(feature = "shedlock")]
-    let _jobs = jobs::start(&pool)?;
-    let router = Router::new().route("/orders", get(count)).with_state(pool);
+    let jobs = jobs::start(&pool)?;
+    let router = Router::new().route("/orders", get(count)).with_state(pool.clone());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
     let stop = async { tokio::signal::ctrl_c().await.unwrap_or_default() };
     axum::serve(listener, router).with_graceful_shutdown(stop).await?;
+    // Running jobs end before the pool that they and their locks use.
+    #[cfg(feature = "shedlock")]
+    jobs.shutdown(std::time::Duration::from_secs(25)).await?;
+    pool.close().await;
     Ok(())
 }
