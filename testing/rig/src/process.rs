@@ -105,6 +105,16 @@ impl FromStr for Process {
     }
 }
 
+/// Whether this process has set a handler for the signal. Without one, the signal ends it, or does nothing if it is the
+/// first process of a PID namespace. Only Linux tells.
+#[must_use]
+pub fn handles(pid: u32, signal: Signal) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|it| it.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    caught.is_some_and(|mask| (mask >> (signal.as_raw() - 1)) & 1 == 1)
+}
+
 fn start_time(pid: Pid) -> Option<String> {
     if has_proc() {
         let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
@@ -209,6 +219,7 @@ impl<'a> Stat<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read as _, Write as _};
 
     #[test]
     fn stat_is_parsed_despite_blanks_and_brackets_in_the_name() {
@@ -242,6 +253,24 @@ mod tests {
         }
         assert_eq!(Process::find(child.id()), None);
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_signal_is_handled_once_a_handler_is_set() {
+        let script = "read set; trap 'exit 3' TERM; echo set; read end";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).stdin(Stdio::piped());
+        let mut shell = shell.stdout(Stdio::piped()).spawn().unwrap();
+        assert!(!handles(shell.id(), Signal::TERM));
+        let mut input = shell.stdin.take().unwrap();
+        input.write_all(b"go\n").unwrap();
+        let mut output = shell.stdout.take().unwrap();
+        output.read_exact(&mut [0; 4]).unwrap();
+        assert!(handles(shell.id(), Signal::TERM));
+        assert!(!handles(shell.id(), Signal::HUP));
+        drop(input);
+        shell.wait().unwrap();
+        assert!(!handles(shell.id(), Signal::TERM));
     }
 
     #[test]

@@ -19,6 +19,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 pub(crate) use shedlock_rig::all_gone;
+pub(crate) use shedlock_rig::process::handles;
+use shedlock_rig::wait::{PATIENCE, until};
 pub(crate) use shedlock_rig::wait::{eventually, pause};
 use sqlx::Connection;
 use tempfile::TempDir;
@@ -200,18 +202,18 @@ pub(crate) fn connect_from(from: Ipv4Addr, port: u16) -> TcpStream {
     TcpStream::from(socket)
 }
 
-/// How many of so many connections from this address are kept.
-pub(crate) fn open_at_once(from: Ipv4Addr, port: u16, connections: usize) -> usize {
+/// Opens so many connections from this address, and checks that this many of them are kept.
+pub(crate) fn keeps_of(connections: usize, from: Ipv4Addr, port: u16, kept: usize) {
     let opened: Vec<_> = (0..connections).map(|_| connect_from(from, port)).collect();
     let is_open = |mut stream: &TcpStream| {
-        let limit = Some(Duration::from_millis(20));
-        stream.set_read_timeout(limit).unwrap();
+        stream.set_nonblocking(true).unwrap();
         let nothing = stream.read(&mut [0]);
         nothing.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
     };
-    // What is refused is refused at once.
+    let open = || opened.iter().filter(|it| is_open(it)).count();
+    eventually("the others are refused", || open() <= kept);
     pause(Duration::from_millis(500));
-    opened.iter().filter(|it| is_open(it)).count()
+    assert_eq!(open(), kept);
 }
 
 /// The only text column of the rows of a query on the sandbox's store.
@@ -265,6 +267,38 @@ pub(crate) fn end(child: Child) -> Done {
 
 pub(crate) fn signal(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
+}
+
+/// Reads the lines that this command prints on its standard error, up to the first one with these words.
+pub(crate) fn await_said(command: &mut Child, words: &str) {
+    let stderr = command.stderr.as_mut().unwrap();
+    // Byte by byte, so that what follows is left to be read at its end.
+    let (mut said, mut byte) = (Vec::new(), [0]);
+    while byte != *b"\n" || !String::from_utf8_lossy(&said).contains(words) {
+        let read = stderr.read_exact(&mut byte);
+        assert!(read.is_ok(), "{}", String::from_utf8_lossy(&said));
+        said.push(byte[0]);
+    }
+}
+
+/// How long a command says that it has waited before it gave up.
+pub(crate) fn gave_up_after(stderr: &str) -> Duration {
+    let (_, waited) = stderr.split_once(": gave up after ").unwrap();
+    let (waited, _) = waited.split_once(" (--lock-wait ").unwrap();
+    let waited: jiff::SignedDuration = waited.parse().unwrap();
+    waited.unsigned_abs()
+}
+
+/// Waits until none of these processes is left, and checks that none was at this time or later.
+pub(crate) fn all_gone_before(end: SystemTime, pids: &[u32]) {
+    let are_gone = until(PATIENCE, || {
+        // A process that is seen has lived at least until now, however long it takes to look.
+        let now = calendar();
+        let are_gone = all_gone(pids);
+        assert!(are_gone || now < end, "gone only after the lease");
+        are_gone
+    });
+    assert!(are_gone, "never gone");
 }
 
 /// Whether a process with this number runs.

@@ -23,7 +23,7 @@ fn used_up() {
 #[test]
 fn deadline() {
     let sandbox = Sandbox::new();
-    let done = done(&mut sandbox.run("a", "1500ms", "echo x > started; sleep 30; echo y > late"));
+    let done = done(&mut sandbox.run("a", "9s", "echo x > started; sleep 30; echo y > late"));
     assert_eq!(done.code, 75, "{}", done.stderr);
     assert!(
         done.stderr.contains("--lock-at-most-for"),

@@ -13,7 +13,7 @@ const SCRIPT: &str = "echo up > up; until [ -e go ]; do sleep 0.02; done";
 #[test]
 fn a_command_whose_lease_was_extended_is_not_stopped_at_its_first_end() {
     let sandbox = Sandbox::new();
-    let run = sandbox.run("a", "6s", SCRIPT).spawn().unwrap();
+    let run = sandbox.run("a", "9s", SCRIPT).spawn().unwrap();
     sandbox.await_lines("up", 1);
     let first_end = sandbox.locked_until("a");
     let extended = done(&mut sandbox.shedlock(&["extend", "a", "--for", "60s"]));
@@ -50,7 +50,7 @@ fn a_pause_is_not_extended_but_the_commands_for_that_are_named() {
 fn a_command_whose_lease_was_not_extended_is_still_stopped() {
     let sandbox = Sandbox::new();
     let script = "echo up > up; sleep 60";
-    let run = sandbox.run("a", "3s", script).spawn().unwrap();
+    let run = sandbox.run("a", "9s", script).spawn().unwrap();
     sandbox.await_lines("up", 1);
     let before = sandbox.locked_until("a");
     let shorter = done(&mut sandbox.shedlock(&["extend", "a", "--for", "1ms"]));

@@ -47,8 +47,8 @@ fn a_lock_is_not_free_before_its_holder_is_asked_to_end() {
 #[test]
 fn a_held_lock_does_not_end_with_its_first_lease_but_after_its_time() {
     let sandbox = Sandbox::new();
-    let (child, line) = holding(&sandbox, "4s", &["--for", "6s"]);
-    assert!(line.ends_with(" until Ctrl-C or SIGTERM, for at most 6s\n"));
+    let (child, line) = holding(&sandbox, "6s", &["--for", "12s"]);
+    assert!(line.ends_with(" until Ctrl-C or SIGTERM, for at most 12s\n"));
     let first_end = sandbox.locked_until("db");
     eventually("the end of the first lease", || calendar() > first_end);
     assert_eq!(sandbox.lock("db")["state"], "held");
@@ -184,7 +184,7 @@ fn a_hold_without_a_bound_for_a_dead_host_is_refused() {
 /// `hold` in a shell script, which waits for what its line says and then for `go`.
 fn scripted(sandbox: &Sandbox, options: &str) -> (Child, u32) {
     let script = format!(
-        "$SHEDLOCK hold db --lock-at-most-for 3s {options} > ready 2> said & echo $! > pid\n\
+        "$SHEDLOCK hold db --lock-at-most-for 9s {options} > ready 2> said & echo $! > pid\n\
          until [ -s ready ]; do sleep 0.05; done\n\
          until [ -e go ]; do sleep 0.05; done"
     );
@@ -273,7 +273,7 @@ fn an_input_that_was_at_its_end_before_does_not_end_the_lock() {
     let sandbox = Sandbox::new();
     let (theirs, ours) = std::io::pipe().unwrap();
     drop(ours);
-    let mut child = hold(&sandbox, "1s", &[]).stdin(theirs).spawn().unwrap();
+    let mut child = hold(&sandbox, "9s", &[]).stdin(theirs).spawn().unwrap();
     let mut line = String::new();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     stdout.read_line(&mut line).unwrap();

@@ -82,7 +82,7 @@ fn stopped() {
     for (at_most, options, script, code, error) in [
         ("1m", &[][..], "exit 75", 75, "exit code 75"),
         (
-            "1500ms",
+            "9s",
             &[],
             "sleep 60",
             75,

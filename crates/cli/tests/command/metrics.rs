@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-use super::common::{Sandbox, done, end, eventually, open_at_once};
+use super::common::{Sandbox, done, end, eventually, keeps_of};
 
 /// The answer to a request, or nothing if no one listens.
 fn get(port: u16, path: &str) -> String {
@@ -50,7 +50,7 @@ fn served() {
     assert!(get(port, "/healthz").ends_with("\r\n\r\nok\n"));
     // Others cannot take the connections that the run needs for its store.
     let greedy = Ipv4Addr::new(127, 0, 0, 2);
-    assert_eq!(open_at_once(greedy, port, 120), 100);
+    keeps_of(120, greedy, port, 100);
     assert!(get(port, "/metrics").contains(started));
     fs::write(sandbox.path("stop"), "").unwrap();
     let ended = end(running.unwrap());

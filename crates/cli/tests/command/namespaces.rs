@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::common::{Sandbox, done, end, eventually, now, pause, signal, sql};
+use super::common::{Sandbox, done, end, eventually, handles, now, pause, signal, sql};
 
 /// With the namespace's own `/proc`, and with that of its parent, in which the same numbers are other processes.
 const PROC: [&[&str]; 2] = [&["--mount-proc"], &[]];
@@ -173,16 +173,19 @@ fn process_1_ends_on_a_signal_whatever_it_waits_for() {
             .unwrap();
         let first = first_child_of(outside.id());
         let program = format!("/proc/{first}/comm");
-        eventually("the program", || {
-            std::fs::read_to_string(&program).is_ok_and(|it| it == "shedlock\n")
+        eventually("the program and its handler", || {
+            let program = std::fs::read_to_string(&program);
+            program.is_ok_and(|it| it == "shedlock\n") && handles(first, sent)
         });
+        // Most of them wait by then.
         pause(Duration::from_millis(300));
         let waiting = outside.try_wait().unwrap();
         assert_eq!(waiting, None, "{command}");
         signal(first, sent);
         let at = now();
         while outside.try_wait().unwrap().is_none() {
-            if now() - at > Duration::from_secs(5) {
+            // Half as long as a store may take.
+            if now() - at > Duration::from_secs(30) {
                 signal(first, Signal::KILL);
                 panic!("still running: {command} {sent:?}");
             }

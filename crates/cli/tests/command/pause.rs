@@ -130,7 +130,7 @@ fn a_pause_waits_for_the_running_task_and_leaves_it_alone() {
 fn a_pause_with_now_stops_a_task_that_extends_its_lease() {
     let sandbox = Sandbox::new();
     let script = "echo up > up; sleep 60";
-    let running = sandbox.run_with("mail", "3s", &["--keep-alive"], script);
+    let running = sandbox.run_with("mail", "9s", &["--keep-alive"], script);
     let running = { running }.spawn().unwrap();
     sandbox.await_lines("up", 1);
     let answer = paused(&sandbox, &["mail", "--now"]);

@@ -118,7 +118,7 @@ fn a_run_whose_host_died_is_end_unknown_everywhere() {
     let succeeded = done(&mut sandbox.run("a", "1m", "true"));
     assert_eq!(succeeded.code, 0, "{}", succeeded.stderr);
     is(&shown(&sandbox), "ok", "succeeded");
-    let child = started(&sandbox, "6s", &[]);
+    let child = started(&sandbox, "15s", &[]);
     let pids = sandbox.pids("pids");
     is(&shown(&sandbox), "running", "running");
     let until = sandbox.locked_until("a");
@@ -148,7 +148,7 @@ fn a_run_that_was_killed_alone_has_failed_everywhere() {
 #[test]
 fn a_run_that_was_cut_has_failed_everywhere() {
     let sandbox = journal();
-    let ended = end(started(&sandbox, "2s", &[]));
+    let ended = end(started(&sandbox, "9s", &[]));
     assert_eq!(ended.code, 75, "{}", ended.stderr);
     is(&shown(&sandbox), "failed", "failed");
 }
@@ -197,7 +197,7 @@ fn a_success_that_could_not_be_recorded_is_delivered_later() {
     };
     let migrated = done(&mut with_journal(&["migrate"]));
     assert_eq!(migrated.code, 0, "{}", migrated.stderr);
-    let mut run = sandbox.run("a", "3s", UNTIL_GO);
+    let mut run = sandbox.run("a", "9s", UNTIL_GO);
     let child = run.env("SHEDLOCK_JOURNAL_STORE", &journal).spawn().unwrap();
     sandbox.await_lines("pids", 1);
     let outcome = || {

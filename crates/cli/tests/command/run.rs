@@ -206,7 +206,7 @@ fn leaves_children() {
 
     // The end of the lease stops all.
     std::fs::remove_file(sandbox.path("up")).unwrap();
-    let ended = done(&mut sandbox.run_with("a", "2s", &option, &format!("{script}; sleep 60")));
+    let ended = done(&mut sandbox.run_with("a", "9s", &option, &format!("{script}; sleep 60")));
     assert_eq!(ended.code, 75, "{}", ended.stderr);
     assert!(all_gone(&sandbox.pids("left")), "{}", ended.stderr);
 }

@@ -33,7 +33,7 @@ job() {
   while [[ ! -e go ]]; do sleep 0.02; done
   [[ $1 != fail ]]
 }
-with_lock job 3s job "$1"
+with_lock job 9s job "$1"
 case $? in
   0) echo done ;;
   1) echo failed ;;
@@ -52,7 +52,7 @@ const PYTHON: Language = Language {
 import os, sys, time
 
 try:
-    with shedlock("job", "3s") as lock:
+    with shedlock("job", "9s") as lock:
         with open("in", "w") as file:
             file.write(str(lock.token))
         while not os.path.exists("go") and not lock.is_lost():
@@ -81,7 +81,7 @@ import { setTimeout } from "node:timers/promises";
 
 class Failed extends Error {}
 try {
-  const result = await withLock("job", "3s", async ({ signal, token }) => {
+  const result = await withLock("job", "9s", async ({ signal, token }) => {
     writeFileSync("in", String(token));
     while (!existsSync("go") && !signal.aborted) await setTimeout(20);
     if (process.argv[2] === "fail") throw new Failed();
@@ -103,7 +103,7 @@ const GO: Language = Language {
 var errFailed = errors.New("failed")
 
 func main() {
-	err := WithLock(context.Background(), "job", "3s", func(ctx context.Context, token int64) error {
+	err := WithLock(context.Background(), "job", "9s", func(ctx context.Context, token int64) error {
 		os.WriteFile("in", []byte(fmt.Sprint(token)), 0o600)
 		for ctx.Err() == nil {
 			if _, err := os.Stat("go"); err == nil {

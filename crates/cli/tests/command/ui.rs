@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::common::{Done, Sandbox, done, end, eventually, open_at_once, signal};
+use super::common::{Done, Sandbox, done, end, eventually, keeps_of, signal};
 use super::server::{Server, status};
 
 pub(crate) fn sandbox() -> Sandbox {
@@ -380,13 +380,12 @@ fn one_address_cannot_take_all_connections() {
     const MOST: usize = 100;
     let sandbox = sandbox();
     let greedy = Ipv4Addr::new(127, 0, 0, 2);
-    let open = |server: &Server| {
-        let left = open_at_once(greedy, server.port, MOST + 20);
+    let keeps = |server: &Server, kept| {
+        keeps_of(MOST + 20, greedy, server.port, kept);
         assert_eq!(status(&server.get("/now", "")), "200");
-        left
     };
     let server = Server::start(&sandbox, &[]);
-    assert_eq!(open(&server), MOST);
+    keeps(&server, MOST);
     // They are closed, and count no longer.
     eventually("a free connection", || {
         let mut stream = server.connect_from(greedy);
@@ -399,7 +398,7 @@ fn one_address_cannot_take_all_connections() {
     server.stop();
     // All clients of a proxy have its address.
     let server = Server::start(&sandbox, &["--behind-proxy"]);
-    assert_eq!(open(&server), MOST + 20);
+    keeps(&server, MOST + 20);
     server.stop();
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::common::{Done, Sandbox, done, end, eventually, pause, signal};
+use super::common::{Done, Sandbox, await_said, done, end, eventually, pause, signal};
 
 const DAILY: [&str; 2] = ["--every", "1d"];
 const NOT_LOST: [&str; 5] = ["--every", "1d", "--must-not-be-lost", "--max-attempts", "1"];
@@ -73,7 +73,9 @@ fn a_term_while_the_lock_is_asked_for_leaves_the_slot_open() {
         );
         let busy = Writer::begin(&sandbox.store());
         let told = run(&sandbox, options, "echo ran").spawn().unwrap();
-        pause(Duration::from_millis(700));
+        await_store_of(&sandbox, &told);
+        // It has sent its request.
+        pause(Duration::from_millis(500));
         signal(told.id(), Signal::TERM);
         pause(Duration::from_millis(100));
         busy.end();
@@ -91,8 +93,8 @@ fn a_term_while_the_lock_is_waited_for_leaves_the_slot_open() {
         let holder = sandbox.run("a", "60s", script).spawn().unwrap();
         sandbox.await_lines("started", 1);
         let waits = [options, &["--lock-wait", "1h"]].concat();
-        let told = run(&sandbox, &waits, "echo ran").spawn().unwrap();
-        pause(Duration::from_millis(500));
+        let mut told = run(&sandbox, &waits, "echo ran").spawn().unwrap();
+        await_said(&mut told, " a: waiting: held by ");
         signal(told.id(), Signal::TERM);
         let ended = end(told);
         assert_eq!((ended.code, ended.stdout.as_str()), (143, ""));
@@ -230,8 +232,8 @@ fn a_slot_that_another_host_gave_up_is_no_success() {
     let last = run(&sandbox, &NOT_LOST, script).spawn().unwrap();
     sandbox.await_lines("started", 1);
     let waits = [&NOT_LOST[..], &["--lock-wait", "1h"]].concat();
-    let waiting = run(&sandbox, &waits, "echo ran").spawn().unwrap();
-    pause(Duration::from_millis(300));
+    let mut waiting = run(&sandbox, &waits, "echo ran").spawn().unwrap();
+    await_said(&mut waiting, " a: waiting: held by ");
     std::fs::write(sandbox.path("go"), "").unwrap();
     assert_eq!(end(last).code, 7);
     let ended = end(waiting);
