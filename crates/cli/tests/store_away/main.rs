@@ -18,7 +18,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::Child;
 use std::time::Duration;
 
-use common::{FAMILY, Sandbox, all_gone, calendar, end, eventually, is_alive, now, pause};
+use common::{FAMILY, Sandbox, all_gone_before, await_said, end, eventually, is_alive, now, pause};
 use libtest_mimic::{Arguments, Trial};
 use rustix::process::Signal;
 use shedlock_conformance::proxy::{Delivery, Fault, Proxy, Strike, contains};
@@ -29,6 +29,10 @@ use url::Url;
 const LEASE: Duration = Duration::from_secs(9);
 /// The same for a command that is to survive: more time for a busy machine.
 const LONG_LEASE: Duration = Duration::from_secs(12);
+/// How long a withheld copy of an attempt can take the lock, less what a busy machine needs to look.
+const COPY_IS_VALID: Duration = Duration::from_secs(8);
+/// How many tests run at once. They wait more than they work, but a copy does not stay valid while all start processes.
+const AT_ONCE: usize = 16;
 
 /// A store behind a proxy, and a command under a lock in it.
 struct Scene {
@@ -102,8 +106,7 @@ fn the_command_is_gone_in_time(direct: String, case: &str, fault: Fault) {
     let pids = scene.sandbox.pids("pids");
     scene.set(fault);
     let until = scene.locked_until();
-    eventually("the end of the job", || all_gone(&pids));
-    assert!(calendar() < until, "gone only after the lease");
+    all_gone_before(until, &pids);
     assert_eq!(scene.locked_until(), until, "no process could extend it");
     let ended = end(scene.child);
     assert_eq!(ended.code, 75, "{}", ended.stderr);
@@ -300,8 +303,15 @@ fn the_watchdog_withdraws_what_a_late_copy_of_the_wait_takes(direct: &str, case:
     the_watchdog_withdraws_copies(direct, case, true);
 }
 
-/// `run` would have withdrawn what a copy of its attempt takes after the unlock. Once it is killed, its watchdog does.
 fn the_watchdog_withdraws_copies(direct: &str, case: &str, has_waited: bool) {
+    let is_withdrawn =
+        |round| the_watchdog_withdraws_a_copy(direct, &format!("{case}_{round}"), has_waited);
+    assert!((0..5).any(is_withdrawn), "the machine is too slow");
+}
+
+/// `run` would have withdrawn what a copy of its attempt takes after the unlock. Once it is killed, its watchdog does.
+/// Returns `false` if all took so long that the copy was no longer valid.
+fn the_watchdog_withdraws_a_copy(direct: &str, case: &str, has_waited: bool) -> bool {
     let (runtime, sandbox, mut url) = searchable(direct);
     let proxy = proxied(&runtime, &mut url);
     // Redis gets its script with the second request, if it does not have it.
@@ -319,15 +329,15 @@ fn the_watchdog_withdraws_copies(direct: &str, case: &str, has_waited: bool) {
     });
     let trap = proxy.on_request(contains(case), 1, Strike::CutAndWithholdRequest);
     let script = "echo $$ > pids; exec sleep 60";
+    let began = now();
     let mut child = sandbox
         .run_with(case, "1h", &["--lock-wait", "1m"], script)
         .env("SHEDLOCK_STORE", url.as_str())
         .spawn()
         .unwrap();
     if let Some(before) = before {
-        eventually("a request without an answer", || trap.has_struck());
-        // It is repeated, and finds the lock taken.
-        pause(Duration::from_secs(1));
+        // The request without an answer was repeated.
+        await_said(&mut child, ": waiting: held by ");
         std::fs::write(sandbox.path("go"), "").unwrap();
         assert_eq!(end(before).code, 0);
     }
@@ -338,27 +348,33 @@ fn the_watchdog_withdraws_copies(direct: &str, case: &str, has_waited: bool) {
     eventually("the watchdog's release", || state() == "free");
     another_owner_comes_and_goes(&sandbox, direct, case);
     assert_eq!(runtime.block_on(trap.deliver()), Delivery::Answered);
-    assert_eq!(state(), "held", "the copy came too late for this test");
+    let has_taken = state() == "held";
+    let is_in_time = now() - began < COPY_IS_VALID;
     let ended = end(child);
+    if !has_taken && !is_in_time {
+        return false;
+    }
+    assert!(has_taken, "the copy was refused: {}", ended.stderr);
     // The watchdog has ended, so no one else would withdraw.
     assert_eq!(state(), "free", "{}", ended.stderr);
     let said = "released the lock\n";
     assert!(ended.stderr.ends_with(said), "{}", ended.stderr);
+    true
 }
 
 /// Before the watchdog unlocks a lease, it repeats the attempt that won it. This is a claim too.
 fn the_watchdog_withdraws_what_a_late_copy_of_its_own_takes(direct: &str, case: &str) {
     let (runtime, sandbox, mut url) = searchable(direct);
     let proxy = proxied(&runtime, &mut url);
-    // Which of its requests is the attempt depends on the store.
-    for nth in 1..=6 {
-        let name = format!("{case}_{nth}");
+    // Which of its requests is the attempt depends on the store. A machine that is too slow for the copy gets more rounds.
+    for (round, nth) in (1..=6).cycle().enumerate().take(18) {
+        let name = format!("{case}_{round:02}");
         let mut child = sandbox
             .run_with(&name, "1h", &[], "echo $$ >> pids; exec sleep 60")
             .env("SHEDLOCK_STORE", url.as_str())
             .spawn()
             .unwrap();
-        sandbox.await_lines("pids", nth);
+        sandbox.await_lines("pids", round + 1);
         let trap = proxy.on_request(contains(&name), nth, Strike::CutAndWithholdRequest);
         child.kill().unwrap();
         let state = || sandbox.lock_in(direct, &name)["state"].clone();
@@ -518,7 +534,6 @@ fn main() {
             });
         }
     }
-    // They wait more than they work.
-    arguments.test_threads.get_or_insert(trials.len().max(1));
+    arguments.test_threads.get_or_insert(AT_ONCE);
     libtest_mimic::run(&arguments, trials).exit();
 }
