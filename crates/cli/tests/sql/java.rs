@@ -129,7 +129,7 @@ const EVERY_SECOND: [&str; 7] = [
 impl Database {
     /// An attempt at the current slot.
     fn attempts(&self) -> Done {
-        let options = ["1s", "--store", &self.url, "--", "true"];
+        let options = ["10s", "--store", &self.url, "--", "true"];
         done(&mut self.sandbox.bare(&[&EVERY_SECOND[..], &options].concat()))
     }
 
