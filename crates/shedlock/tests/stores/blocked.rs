@@ -5,7 +5,7 @@
     reason = "real threads are blocked, in real time"
 )]
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -15,8 +15,8 @@ use shedlock::{ClockSource, Executor, LockConfig, LockProvider, Outcome, Release
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Barrier;
 
-/// What of a lease can be used: a service that is busy, as this test, may take a moment to open connections.
-const USABLE: Duration = Duration::from_secs(4);
+/// What of a lease can be used: on a machine that is busy, as with this test, an extension may take a moment.
+const USABLE: Duration = Duration::from_secs(6);
 
 /// A lease of which this much can be used on this store.
 fn lease(provider: &dyn LockProvider) -> Duration {
@@ -26,8 +26,8 @@ fn lease(provider: &dyn LockProvider) -> Duration {
     }
 }
 
-/// The jobs whose tasks have ended.
-type Ended = Arc<Mutex<HashSet<String>>>;
+/// The jobs whose tasks have begun, each with whether it has ended.
+type Begun = Arc<Mutex<HashMap<String, bool>>>;
 
 /// How the tasks of a service run.
 #[derive(Clone, Copy, Debug)]
@@ -77,14 +77,14 @@ impl Way {
     }
 
     /// Runs a service whose jobs block all of its threads for three leases, and note then that they have ended.
-    fn run(self, url: &str, ended: &Ended) {
+    fn run(self, url: &str, begun: &Begun) {
         let jobs = self.jobs();
         let barrier = Arc::new(Barrier::new(jobs.len()));
         self.runtime().block_on(async {
             let executor = Executor::new(connect(url).await.unwrap());
             let mut runs: Vec<_> = jobs
                 .into_iter()
-                .map(|job| blocks(&executor, &barrier, ended, job))
+                .map(|job| blocks(&executor, &barrier, begun, job))
                 .collect();
             let last = runs.pop().unwrap();
             let spawned: Vec<_> = runs.into_iter().map(tokio::spawn).collect();
@@ -103,17 +103,18 @@ impl Way {
 fn blocks(
     executor: &Executor,
     barrier: &Arc<Barrier>,
-    ended: &Ended,
+    begun: &Begun,
     job: String,
 ) -> impl Future<Output = ()> + use<> {
-    let (executor, barrier, ended) = (executor.clone(), barrier.clone(), ended.clone());
+    let (executor, barrier, begun) = (executor.clone(), barrier.clone(), begun.clone());
     async move {
         let lease = lease(&**executor.provider());
         let config = LockConfig::new(&job).lock_at_most_for(lease);
         let task = async {
             barrier.wait().await;
+            begun.lock().unwrap().insert(job.clone(), false);
             thread::sleep(3 * lease);
-            ended.lock().unwrap().insert(job.clone());
+            begun.lock().unwrap().insert(job.clone(), true);
         };
         let outcome = executor.execute(&config.keep_alive(), task).await.unwrap();
         let Outcome::Executed {
@@ -138,18 +139,17 @@ pub(crate) fn test(url: &str) {
         rival.migrate().await.unwrap();
         Executor::new(rival)
     });
-    let (ended, is_over) = (Ended::default(), AtomicBool::new(false));
+    let (begun, is_over) = (Begun::default(), AtomicBool::new(false));
     thread::scope(|scope| {
-        let ended = &ended;
-        let run = |way: Way| scope.spawn(move || way.run(url, ended));
+        let begun = &begun;
+        let run = |way: Way| scope.spawn(move || way.run(url, begun));
         let ways: Vec<_> = Way::all().map(run).collect();
         let watch = scope.spawn(|| {
-            // The jobs have taken their locks by then.
-            thread::sleep(USABLE);
             while !is_over.load(Ordering::SeqCst) {
-                for job in Way::all().flat_map(Way::jobs) {
+                let jobs: Vec<_> = begun.lock().unwrap().keys().cloned().collect();
+                for job in jobs {
                     let config = LockConfig::new(&job).lock_at_most_for(lease(&**rival.provider()));
-                    let task = async { ended.lock().unwrap().contains(&job) };
+                    let task = async { begun.lock().unwrap()[&job] };
                     let outcome = own.block_on(rival.execute(&config, task)).unwrap();
                     assert_ne!(outcome.value(), Some(false), "{job} has two holders");
                 }
