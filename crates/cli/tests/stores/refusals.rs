@@ -298,6 +298,7 @@ pub(crate) fn a_silent_server_is_waited_for_no_longer_than_asked(
     // Only the wait is short.
     let option = match place.kind() {
         "postgres" | "mysql" => "timeout",
+        "zookeeper" => "session_timeout",
         _ => "response_timeout",
     };
     let store = format!(
