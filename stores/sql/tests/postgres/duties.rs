@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use futures_util::future::join_all;
 use shedlock::{Executor, JobsRequest, LockConfig, Outcome};
 use shedlock_core::{ErrorKind, ExtendRequest, LockProvider, UnlockRequest};
 use shedlock_sqlx::{Duties, PostgresProvider};
@@ -15,7 +16,7 @@ use crate::common::exhausted::{jobs_that_keep, loses_at_its_deadline, sleep};
 use crate::common::{server, unique, with_option};
 use crate::room::{Room, refusal, request, take};
 
-const LEASE: Duration = Duration::from_secs(2);
+const LEASE: Duration = Duration::from_secs(6);
 
 impl Room {
     /// How many sessions have this name.
@@ -104,11 +105,8 @@ async fn a_provider_beside_a_pool_opens_four_connections_at_most() {
     let looks = names.iter().map(|name| provider.inspect(name));
     let second_looks = names.iter().map(|name| duties.inspect(name));
     let jobs = (0..10).map(|_| journal.jobs(&all));
-    let (looks, second_looks, jobs) = futures_util::join!(
-        futures_util::future::join_all(looks),
-        futures_util::future::join_all(second_looks),
-        futures_util::future::join_all(jobs),
-    );
+    let (looks, second_looks, jobs) =
+        futures_util::join!(join_all(looks), join_all(second_looks), join_all(jobs));
     assert!(looks.iter().chain(&second_looks).all(Result::is_ok) && jobs.iter().all(Result::is_ok));
     assert_eq!(
         room.sessions(&name).await,
@@ -121,7 +119,8 @@ async fn a_provider_beside_a_pool_opens_four_connections_at_most() {
 /// With one session more than the jobs use, and at its limits of sessions and of clients.
 #[tokio::test]
 async fn behind_pgbouncer_jobs_keep_their_locks_if_it_has_one_session_more() {
-    for (sessions, clients, keeps) in [(4, 100, true), (3, 100, false), (4, 3, false)] {
+    let cases = [(4, 100, true), (3, 100, false), (4, 3, false)];
+    let cases = cases.map(async |(sessions, clients, keeps)| {
         let Some(bouncer) = Bouncer::with(&[]).await else {
             return;
         };
@@ -142,7 +141,8 @@ async fn behind_pgbouncer_jobs_keep_their_locks_if_it_has_one_session_more() {
             keeps,
             "{sessions} sessions, {clients} clients: {outcomes:?}"
         );
-    }
+    });
+    join_all(cases).await;
 }
 
 #[tokio::test]
@@ -202,16 +202,17 @@ async fn a_healthy_service_opens_no_connection_for_duties() {
         ),
         (Arc::new(over_pool.build().unwrap()), theirs),
     ];
-    for (provider, name) in providers {
+    let runs = providers.map(async |(provider, name)| {
         assert!(provider.capabilities().duties);
         let executor = Executor::new(provider);
         let config = LockConfig::new(&name).lock_at_most_for(LEASE).keep_alive();
         let run = executor.execute(&config, async {
-            sleep(3 * LEASE).await;
+            sleep(2 * LEASE).await;
             room.sessions(&name).await
         });
         assert_eq!(run.await.unwrap().value(), Some(1));
-    }
+    });
+    join_all(runs).await;
 }
 
 #[tokio::test]
