@@ -1,7 +1,8 @@
 //! A server, or a PgBouncer, that accepts connections and requests, and never replies.
 
 use shedlock_conformance::proxy::{Fault, Proxy, Strike, contains};
-use shedlock_core::{ErrorKind, LockProvider as _};
+use shedlock_core::{Error, ErrorKind, LockProvider as _};
+use shedlock_rig::wait::answered;
 use shedlock_sqlx::PostgresProvider;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
@@ -18,12 +19,18 @@ async fn through(url: &str) -> (Proxy, String) {
     (proxy, url.into())
 }
 
+/// A machine can be slower than the timeout in the URL.
+async fn connected(url: &str) -> PostgresProvider {
+    let connect = async || PostgresProvider::connect(url).await;
+    answered("the server replies in time", Error::is_retryable, connect).await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_call_hangs_on_connections_of_its_own() {
     let room = Room::migrated().await;
     let (proxy, url) = through(&room.url).await;
     let url = format!("{url}&timeout={}ms", TIMEOUT.as_millis());
-    let provider = PostgresProvider::connect(&url).await.unwrap();
+    let provider = connected(&url).await;
     every_method_returns(&provider, &proxy).await;
     proxy.set(Fault::Swallow).await.unwrap();
     let error = PostgresProvider::connect(&url).await.unwrap_err();
@@ -72,6 +79,6 @@ async fn no_call_hangs_on_pgbouncer() {
     let (proxy, url) = through(&bouncer).await;
     let url = with_option(&url, "schema", &room.schema);
     let url = format!("{url}&timeout={}ms", TIMEOUT.as_millis());
-    let provider = PostgresProvider::connect(&url).await.unwrap();
+    let provider = connected(&url).await;
     every_method_returns(&provider, &proxy).await;
 }
