@@ -6,8 +6,8 @@ use shedlock_core::{
     Attempt, AttemptRequest, Clock as _, Completion, ErrorKind, ExtendRequest, Extension, Level,
     LockProvider as _, Owner, Slot, SlotEnd, SystemClock, Unlock, UnlockRequest,
 };
-use shedlock_rig::OwnServer;
 use shedlock_rig::given::{needs_store, server_if_any};
+use shedlock_rig::{OwnServer, port};
 use shedlock_sqlx::MySqlProvider;
 use sqlx::mysql::{MySqlPoolOptions, MySqlRow};
 use sqlx::{AssertSqlSafe, MySqlPool, Row as _};
@@ -163,6 +163,7 @@ async fn two_nodes_of_galera_grant_no_lock_twice() {
     if !std::path::Path::new(library).exists() {
         return;
     }
+    let free_port = || port::free().unwrap();
     let ports = [free_port(), free_port()];
     let start = |at: usize, others: String| {
         let provider = format!("--wsrep-provider={library}");
@@ -240,11 +241,6 @@ async fn a_member_of_group_replication_is_seen_as_one() {
     assert!(format!("{provider:?}").contains(seen), "{provider:?}");
     let provider = alone.provider().await;
     assert!(!format!("{provider:?}").contains(seen), "{provider:?}");
-}
-
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 async fn pool(server: &OwnServer) -> MySqlPool {
