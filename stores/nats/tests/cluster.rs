@@ -19,10 +19,9 @@ use shedlock_rig::wait::answered;
 async fn a_majority_keeps_the_locks() {
     let cluster = Cluster::start().await;
     let options = "bucket=locks&replicas=3&connect_timeout=1s&response_timeout=1s";
-    let provider = NatsProvider::connect(&cluster.url(&[0, 1, 2], options)).await;
-    let provider = provider.unwrap();
-    provider.migrate().await.unwrap();
-    provider.check().await.unwrap();
+    let provider = connected(&cluster, &[0, 1, 2], options).await;
+    repeated(async || provider.migrate().await).await;
+    repeated(async || provider.check().await).await;
     let declared = provider.capabilities();
     assert!(
         !declared.durable,
@@ -36,19 +35,16 @@ async fn a_majority_keeps_the_locks() {
 
 /// Calls go to the other servers. Until there is a new leader, their errors are retryable.
 async fn the_leader_falls_silent(cluster: &Cluster, options: &str) {
-    let leader = cluster.leader("locks", 0).await.unwrap();
+    let leader = cluster.leader("locks", 0).await;
     let others: Vec<_> = (0..3).filter(|i| *i != leader).collect();
-    let provider = NatsProvider::connect(&cluster.url(&others, options)).await;
-    let provider = provider.unwrap();
+    let provider = connected(cluster, &others, options).await;
     let lease = taken(&provider, request("held")).await;
     cluster.servers[leader].signal(Signal::STOP);
     let lease = still_held(&provider, &lease).await;
     let next = taken(&provider, request("next")).await;
     cluster.servers[leader].signal(Signal::CONT);
     // Once resumed, the server does not rely on its old state.
-    let own = NatsProvider::connect(&cluster.url(&[leader], options))
-        .await
-        .unwrap();
+    let own = connected(cluster, &[leader], options).await;
     let other = asked(&own, request("next")).await;
     assert!(matches!(other, Attempt::Skipped(_)), "{other:?}");
     given_back(&provider, &next).await;
@@ -57,12 +53,17 @@ async fn the_leader_falls_silent(cluster: &Cluster, options: &str) {
 
 async fn a_server_stops(cluster: &Cluster, provider: &NatsProvider) {
     let lease = taken(provider, request("held")).await;
-    let leader = cluster.leader("locks", 0).await.unwrap();
+    let leader = cluster.leader("locks", 0).await;
     cluster.servers[leader].stop();
     let lease = still_held(provider, &lease).await;
     let next = taken(provider, request("next")).await;
     given_back(provider, &next).await;
     given_back(provider, &lease).await;
+}
+
+async fn connected(cluster: &Cluster, servers: &[usize], options: &str) -> NatsProvider {
+    let url = cluster.url(servers, options);
+    repeated(async || NatsProvider::connect(&url).await).await
 }
 
 /// Checks the lease with another owner's attempt, and with its holder's extension.

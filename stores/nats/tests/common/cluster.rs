@@ -6,6 +6,7 @@ use async_nats::Client;
 use serde_json::{Value, json};
 use shedlock_conformance::support::unique;
 use shedlock_rig::port;
+use shedlock_rig::wait::found_async;
 
 use super::{Own, until};
 
@@ -59,12 +60,15 @@ impl Cluster {
         format!("nats://{}?{options}", hosts.join(","))
     }
 
-    /// Returns the server that leads the bucket, as reported by the server `asked`.
-    pub(crate) async fn leader(&self, bucket: &str, asked: usize) -> Option<usize> {
+    /// Returns the server that leads the bucket, as reported by the server `asked`, once there is one.
+    pub(crate) async fn leader(&self, bucket: &str, asked: usize) -> usize {
         let client = self.client(asked).await;
-        let info = ask(&client, &format!("INFO.KV_{bucket}"), &Value::Null).await?;
-        let leader = info["cluster"]["leader"].as_str()?;
-        leader.strip_prefix("node-")?.parse().ok()
+        found_async("a server leads the bucket", async || {
+            let info = ask(&client, &format!("INFO.KV_{bucket}"), &Value::Null).await?;
+            let leader = info["cluster"]["leader"].as_str()?;
+            leader.strip_prefix("node-")?.parse().ok()
+        })
+        .await
     }
 }
 
