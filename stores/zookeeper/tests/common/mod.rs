@@ -19,7 +19,7 @@ pub(crate) fn host(url: &str) -> &str {
 
 /// A raw client.
 pub(crate) async fn client(url: &str) -> Result<Client, Error> {
-    let connector = Client::connector().with_session_timeout(Duration::from_secs(10));
+    let connector = Client::connector().with_session_timeout(Duration::from_secs(40));
     connector.connect(host(url)).await
 }
 

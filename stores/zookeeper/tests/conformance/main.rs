@@ -188,15 +188,13 @@ impl Room {
 
     fn url(&self, server: &str) -> String {
         let skew = SKEW.as_millis();
-        // A server that is only busy gets the default limits.
+        // For servers that are stopped, and connections that are cut. The client gives up a connection that is silent for
+        // two fifths of its session. A server that is only busy gets long limits.
         let limits = match self.own.is_none() && server == self.server {
-            true => "",
-            false => "&connect_timeout=1500ms&response_timeout=1500ms",
+            true => "&session_timeout=40s",
+            false => "&session_timeout=7s&connect_timeout=1500ms&response_timeout=2500ms",
         };
-        format!(
-            "{server}{}?tolerated_skew={skew}ms&session_timeout=4s{limits}",
-            self.chroot
-        )
+        format!("{server}{}?tolerated_skew={skew}ms{limits}", self.chroot)
     }
 
     /// Configures a provider over the user's own client.
@@ -205,11 +203,13 @@ impl Room {
         // The session must outlive the server's absence, or the client could not return to it.
         let connector = Client::connector().with_session_timeout(Duration::from_secs(40));
         let client = connector.connect(&servers).await?;
-        let timeout = Duration::from_millis(1_500);
-        Ok(ZooKeeperProvider::builder(client)
-            .connect_timeout(timeout)
-            .response_timeout(timeout)
-            .tolerated_skew(SKEW))
+        let builder = ZooKeeperProvider::builder(client).tolerated_skew(SKEW);
+        Ok(match self.own {
+            Some(_) => builder
+                .connect_timeout(Duration::from_millis(1_500))
+                .response_timeout(Duration::from_millis(2_500)),
+            None => builder,
+        })
     }
 
     /// Returns the node of a name that is a valid path.

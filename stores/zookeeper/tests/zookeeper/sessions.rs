@@ -4,26 +4,36 @@ use std::time::Duration;
 
 use shedlock_conformance::proxy::{Fault, Proxy};
 use shedlock_core::{
-    Attempt, ErrorKind, Extension, LockProvider, SkipReason, Unlock, UnlockRequest,
+    Attempt, Error, ErrorKind, ExtendRequest, Extension, Lease, LockProvider, SkipReason, Unlock,
+    UnlockRequest,
 };
 use shedlock_zookeeper::ZooKeeperProvider;
 use zookeeper_client::{Client, SessionState};
 
 use crate::common::own::Own;
-use crate::room::{Room, extend, request, take};
+use crate::room::{MINUTE, Room, extend, request};
 use shedlock_rig::Signal;
-use shedlock_rig::wait::{answered, sleep};
+use shedlock_rig::wait::{answered, found_async, sleep};
 
-/// Repeats the extension until the store replies.
-async fn extended(provider: &ZooKeeperProvider, lease: &shedlock_core::Lease) -> Extension {
-    let request = shedlock_core::ExtendRequest::new(crate::room::MINUTE);
-    let extend = async || provider.extend(lease, &request).await;
-    answered(
-        "the store replies",
-        shedlock_core::Error::is_retryable,
-        extend,
-    )
-    .await
+/// Repeats a call until the store replies: a session can move, and on a busy machine its client can give up a connection.
+async fn repeated<T>(call: impl AsyncFnMut() -> Result<T, Error>) -> T {
+    answered("the store replies", Error::is_retryable, call).await
+}
+
+async fn take(provider: &ZooKeeperProvider, name: &str) -> Lease {
+    let request = request(name);
+    let attempt = repeated(async || provider.attempt(&request).await).await;
+    attempt.acquired().expect("the lock should be free")
+}
+
+async fn extended(provider: &ZooKeeperProvider, lease: &Lease) -> Extension {
+    let request = ExtendRequest::new(MINUTE);
+    repeated(async || provider.extend(lease, &request).await).await
+}
+
+async fn unlock(provider: &ZooKeeperProvider, lease: &Lease) -> Unlock {
+    let request = UnlockRequest::new();
+    repeated(async || provider.unlock(lease, &request).await).await
 }
 
 #[tokio::test]
@@ -49,15 +59,15 @@ async fn an_expired_session_is_replaced_or_reported_where_the_client_is_the_user
     let proxy = Proxy::start(server).await.unwrap();
     let through = format!("zookeeper://{}", proxy.addr());
     let url = format!(
-        "{through}?path={}&session_timeout=2s&connect_timeout=1s&response_timeout=1s",
+        "{through}?path={}&session_timeout=6s&connect_timeout=2s&response_timeout=2s",
         room.path
     );
-    let own = ZooKeeperProvider::connect(&url).await.unwrap();
-    let connector = Client::connector().with_session_timeout(Duration::from_secs(2));
+    let own = repeated(async || ZooKeeperProvider::connect(&url).await).await;
+    let connector = Client::connector().with_session_timeout(Duration::from_secs(6));
     let client = connector.connect(&proxy.addr().to_string()).await.unwrap();
-    let second = Duration::from_secs(1);
+    let seconds = Duration::from_secs(2);
     let builder = ZooKeeperProvider::builder(client.clone()).path(&room.path);
-    let builder = builder.connect_timeout(second).response_timeout(second);
+    let builder = builder.connect_timeout(seconds).response_timeout(seconds);
     let theirs = builder.build().unwrap();
     let (first, second) = (take(&own, "own").await, take(&theirs, "theirs").await);
 
@@ -75,8 +85,7 @@ async fn an_expired_session_is_replaced_or_reported_where_the_client_is_the_user
     let Extension::Extended(first) = extended(&own, &first).await else {
         panic!("the lease of a provider with sessions of its own should run on");
     };
-    let unlocked = own.unlock(&first, &UnlockRequest::new()).await;
-    assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+    assert_eq!(unlock(&own, &first).await, Unlock::Unlocked);
     let error = theirs.attempt(&request("other")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.to_string().contains("create a new client"), "{error}");
@@ -95,8 +104,7 @@ async fn given_back_is_free_everywhere(servers: &[Own]) {
     for round in 0..60 {
         let provider = &providers[round % providers.len()];
         let lease = take(provider, "passed on").await;
-        let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
-        assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+        assert_eq!(unlock(provider, &lease).await, Unlock::Unlocked);
     }
 }
 
@@ -107,9 +115,9 @@ async fn a_session_of_the_users_client_moves_to_another_server_of_the_ensemble()
     let all: Vec<String> = servers.iter().map(Own::address).collect();
     let all = all.join(",");
     let url =
-        format!("zookeeper://{all}?session_timeout=4s&connect_timeout=2s&response_timeout=2s");
-    let own = ZooKeeperProvider::connect(&url).await.unwrap();
-    let connector = Client::connector().with_session_timeout(Duration::from_secs(15));
+        format!("zookeeper://{all}?session_timeout=6s&connect_timeout=2s&response_timeout=2s");
+    let own = repeated(async || ZooKeeperProvider::connect(&url).await).await;
+    let connector = Client::connector().with_session_timeout(Duration::from_secs(40));
     let client = connector.connect(&all).await.unwrap();
     let session = client.session_id();
     let theirs = ZooKeeperProvider::builder(client.clone()).build().unwrap();
@@ -127,11 +135,13 @@ async fn a_session_of_the_users_client_moves_to_another_server_of_the_ensemble()
         server.begin().unwrap();
         server.serves().await.unwrap();
     }
+    found_async("the user's client is connected", async || {
+        (client.state() == SessionState::SyncConnected).then_some(())
+    })
+    .await;
     assert_eq!(client.session_id(), session);
-    assert_eq!(client.state(), SessionState::SyncConnected);
     let token = first.fencing_token();
-    let unlocked = own.unlock(&first, &UnlockRequest::new()).await;
-    assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+    assert_eq!(unlock(&own, &first).await, Unlock::Unlocked);
     let later = take(&own, "own").await;
     assert!(later.fencing_token() > token, "a new leader goes on");
     // Without a quorum no one gets the lock, and an attempt is an error, not a skip.
@@ -147,7 +157,8 @@ async fn a_session_of_the_users_client_moves_to_another_server_of_the_ensemble()
 async fn a_deposed_leader_does_not_report_a_lock_as_held() {
     crate::room::common_server();
     let servers = Own::ensemble().await.unwrap();
-    let leader = servers.iter().position(Own::leads).unwrap();
+    let leads = async || servers.iter().position(Own::leads);
+    let leader = found_async("a server leads", leads).await;
     let (leads, follows) = (&servers[leader], &servers[(leader + 1) % 3]);
     let url = format!("{}?session_timeout=40s", leads.url());
     let at_leader = ZooKeeperProvider::connect(&url).await.unwrap();
@@ -155,9 +166,8 @@ async fn a_deposed_leader_does_not_report_a_lock_as_held() {
     let lease = take(&at_leader, "job").await;
 
     leads.signal(Signal::STOP);
-    let unlock = async || elsewhere.unlock(&lease, &UnlockRequest::new()).await;
-    let is_retryable = shedlock_core::Error::is_retryable;
-    answered("another leader is elected", is_retryable, unlock).await;
+    // Once another leader is elected.
+    assert_eq!(unlock(&elsewhere, &lease).await, Unlock::Unlocked);
     let asked = request("job");
     let (attempt, ()) = tokio::join!(at_leader.attempt(&asked), async {
         // The request waits in the socket of the server.
