@@ -10,8 +10,7 @@ use std::time::{Duration, SystemTime};
 use common::endpoint;
 use common::own::{Own, QUICK};
 use etcd_client::{
-    AlarmAction, AlarmType, Client, Compare, CompareOp, ConnectOptions, DeleteOptions, PutOptions,
-    Txn, TxnOp,
+    AlarmAction, AlarmType, Client, Compare, CompareOp, DeleteOptions, PutOptions, Txn, TxnOp,
 };
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::proxy::{Matcher, http2_control};
@@ -177,17 +176,12 @@ impl Room {
     }
 
     fn url(&self, server: &str) -> String {
-        // Together these limits bound a call of up to three requests. A server that is only busy gets the default ones.
-        let limits = match self.is_never_cut(server) {
+        // For servers that are stopped, and connections that are cut. A server that is only busy gets the default limits.
+        let limits = match self.own.is_none() && server == self.server {
             true => "",
-            false => "&connect_timeout=2s&response_timeout=800ms",
+            false => "&connect_timeout=2s&response_timeout=2500ms",
         };
         format!("{server}/?environment={}{limits}", self.environment)
-    }
-
-    /// Whether the server is the one that all cases share, without a proxy before it.
-    fn is_never_cut(&self, server: &str) -> bool {
-        self.own.is_none() && server == self.server
     }
 
     fn key(&self, name: &LockName) -> String {
@@ -195,10 +189,7 @@ impl Room {
     }
 
     async fn over_client(&self, clock: Arc<dyn Clock>) -> Result<Provider, BoxError> {
-        let options = ConnectOptions::new()
-            .with_connect_timeout(Duration::from_secs(1))
-            .with_timeout(Duration::from_millis(800));
-        let client = Client::connect([endpoint(&self.server)], Some(options)).await?;
+        let client = Client::connect([endpoint(&self.server)], None).await?;
         let provider = EtcdProvider::builder(client).environment(&self.environment);
         Ok(Arc::new(provider.clock(clock).build()?))
     }
