@@ -119,11 +119,15 @@ async fn a_provider_beside_a_pool_opens_four_connections_at_most() {
 /// With one session more than the jobs use, and at its limits of sessions and of clients.
 #[tokio::test]
 async fn behind_pgbouncer_jobs_keep_their_locks_if_it_has_one_session_more() {
-    let cases = [(4, 100, true), (3, 100, false), (4, 3, false)];
-    let cases = cases.map(async |(sessions, clients, keeps)| {
+    let mut cases = Vec::new();
+    for case in [(4, 100, true), (3, 100, false), (4, 3, false)] {
         let Some(bouncer) = Bouncer::with(&[]).await else {
             return;
         };
+        cases.push((bouncer, case));
+    }
+    let runs = cases.iter().map(async |(bouncer, case)| {
+        let (sessions, clients, keeps) = case;
         let url = bouncer.database().await;
         bouncer
             .set("default_pool_size", &sessions.to_string())
@@ -138,11 +142,11 @@ async fn behind_pgbouncer_jobs_keep_their_locks_if_it_has_one_session_more() {
         let outcomes = three_jobs(&executor, &pool, async || {}).await;
         assert_eq!(
             !loses_at_its_deadline(&outcomes),
-            keeps,
+            *keeps,
             "{sessions} sessions, {clients} clients: {outcomes:?}"
         );
     });
-    join_all(cases).await;
+    join_all(runs).await;
 }
 
 #[tokio::test]
