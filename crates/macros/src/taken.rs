@@ -61,7 +61,7 @@ impl Taken {
                     if !is_partial || is_named || is_instrumented {
                         let names = bound.names.iter();
                         let names = names.filter(|name| !mentions(moved, name));
-                        taken.names(&argument.attrs, names, &used);
+                        taken.names(&mut argument.attrs, names, &used);
                     } else {
                         taken.partial(argument, index);
                     }
@@ -86,27 +86,24 @@ impl Taken {
 
     fn names<'a>(
         &mut self,
-        attributes: &[Attribute],
+        attributes: &mut Vec<Attribute>,
         names: impl Iterator<Item = &'a Ident>,
         used: &[TokenStream],
     ) {
         let conditions = conditions(attributes);
-        let allowed = attributes.iter().filter(|attribute| is_lint(attribute));
-        let allowed: Vec<_> = allowed.collect();
+        let mut lints = None;
         for name in names {
-            let underscored = name.unraw().to_string().starts_with('_');
-            let underscored =
-                underscored.then(|| quote!(#[allow(clippy::used_underscore_binding)]));
-            self.mentioned
-                .extend(if used.iter().any(|used| mentions(used, name)) {
-                    quote!(#(#conditions)* let _ = &#name;)
-                } else {
-                    // So that the compiler still reports an unused argument.
-                    quote! {
-                        #(#conditions)* #(#allowed)* #underscored
-                        let #name = #name;
-                    }
-                });
+            let is_used = used.iter().any(|used| mentions(used, name));
+            self.mentioned.extend(if is_used {
+                quote!(#(#conditions)* let _ = &#name;)
+            } else if name.unraw().to_string().starts_with('_') {
+                let allowed = quote!(#[allow(clippy::used_underscore_binding)]);
+                quote!(#(#conditions)* #allowed let _ = &#name;)
+            } else {
+                // So that the compiler still reports an unused argument.
+                let lints = lints.get_or_insert_with(|| moved_lints(attributes));
+                quote!(#(#conditions)* #(#lints)* let #name = #name;)
+            });
         }
     }
 
@@ -117,7 +114,7 @@ impl Taken {
         let mention = quote!(#(#conditions)* let _ = &#name;);
         self.mentioned.extend(mention);
         if !matches!(pattern, Pat::Wild(_)) {
-            let lints = argument.attrs.iter().filter(|attribute| is_lint(attribute));
+            let lints = moved_lints(&mut argument.attrs);
             let taken_apart = quote!(#(#conditions)* #(#lints)* let #pattern = #name;);
             self.patterns.extend(taken_apart);
         }
@@ -133,13 +130,29 @@ fn is_reference(ty: &Type) -> bool {
     }
 }
 
-fn conditions(attributes: &[Attribute]) -> Vec<Attribute> {
-    let is_condition = |attribute: &&Attribute| attribute.path().is_ident("cfg");
-    attributes.iter().filter(is_condition).cloned().collect()
+/// Returns the attributes that decide whether an argument exists.
+pub(crate) fn conditions(attributes: &[Attribute]) -> Vec<Attribute> {
+    let attributes = attributes.iter();
+    let conditions = attributes.filter(|attribute| is_condition(attribute));
+    conditions.cloned().collect()
+}
+
+/// Returns true for an attribute that may remove what it is on.
+pub(crate) fn is_condition(attribute: &Attribute) -> bool {
+    attribute.path().is_ident("cfg") || attribute.path().is_ident("cfg_attr")
+}
+
+/// Returns the lints of an argument for the variables in the body. An `expect` moves there, because
+/// nothing in the argument itself fulfills it any more.
+fn moved_lints(attributes: &mut Vec<Attribute>) -> Vec<Attribute> {
+    let lints = attributes.iter().filter(|attribute| is_lint(attribute));
+    let lints = lints.cloned().collect();
+    attributes.retain(|attribute| !attribute.path().is_ident("expect"));
+    lints
 }
 
 fn is_lint(attribute: &Attribute) -> bool {
-    let lints = ["allow", "warn", "deny", "forbid"];
+    let lints = ["allow", "expect", "warn", "deny", "forbid"];
     lints.iter().any(|lint| attribute.path().is_ident(lint))
 }
 
@@ -180,7 +193,11 @@ pub(crate) fn mentions(tokens: &TokenStream, name: &Ident) -> bool {
     tokens.clone().into_iter().any(|token| match token {
         TokenTree::Ident(ident) => ident == *name,
         TokenTree::Group(group) => mentions(&group.stream(), name),
-        TokenTree::Literal(literal) => literal.to_string().contains(&format!("{{{name}")),
+        TokenTree::Literal(literal) => {
+            let text = literal.to_string();
+            // As a value, or as a width or precision.
+            text.contains(&format!("{{{name}")) || text.contains(&format!("{name}$"))
+        }
         TokenTree::Punct(_) => false,
     })
 }

@@ -60,6 +60,11 @@ impl Drops {
 async fn unmentioned(_first: Witness, _: Witness, mut _third: Witness) -> Outcome<()> {}
 
 #[scheduler_lock(name = "a", lock_at_most_for = "1m")]
+#[tracing::instrument(skip_all)]
+#[deny(clippy::no_effect_underscore_binding)]
+async fn instrumented(_first: Witness) -> Outcome<()> {}
+
+#[scheduler_lock(name = "a", lock_at_most_for = "1m")]
 async fn in_parts((first, _): (Witness, Witness), Job { part, .. }: Job) -> Outcome<usize> {
     drop(part);
     first.0.len()
@@ -95,6 +100,11 @@ async fn no_argument_of_an_async_function_is_dropped_after_the_unlock() {
     let run = unmentioned(drops.witness("1"), drops.witness("2"), drops.witness("3"));
     assert!(with_provider(provider.clone(), run).await.is_executed());
     drops.assert_under_the_lock(&["1", "2", "3"]);
+
+    let drops = Drops::default();
+    let run = instrumented(drops.witness("1"));
+    assert!(with_provider(provider.clone(), run).await.is_executed());
+    drops.assert_under_the_lock(&["1"]);
 
     let drops = Drops::default();
     let run = in_parts((drops.witness("1"), drops.witness("2")), drops.job());

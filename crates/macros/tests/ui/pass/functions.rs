@@ -83,6 +83,24 @@ fn returns_a_box<'a>(value: &'a str) -> Pin<Box<dyn Future<Output = Option<&'a s
     Box::pin(async move { Some(value) })
 }
 
+/// Each `return` is that of something inside.
+#[scheduler_lock(name = "a", lock_at_most_for = "1m")]
+fn returns_inside(values: Vec<u8>) -> Pin<Box<dyn Future<Output = Option<u8>> + Send>> {
+    fn first(values: &[u8]) -> Option<u8> {
+        return values.first().copied();
+    }
+    println!("return {}", values.len());
+    let first = first(&values);
+    let is_large = |value: u8| return value > 1;
+    let last = async move { return values.last().copied() };
+    Box::pin(async move {
+        if is_large(last.await?) {
+            return first;
+        }
+        None
+    })
+}
+
 struct Jobs<T>(T);
 
 impl<T: Clone + Send + Sync> Jobs<T> {
@@ -133,8 +151,14 @@ async fn arguments_in_parts(
     [.., last]: [String; 2],
     _unused: Vec<u8>,
     #[allow(unused_variables)] ignored: u8,
+    #[expect(unused_variables)] expected: u8,
+    #[expect(unused_variables)] (expected_of_two, second): (u8, u8),
+    #[expect(unused_variables)] Parts { text: expected_in_part, .. }: Parts,
+    #[cfg_attr(all(), allow(unused_variables))] perhaps: u8,
+    #[cfg_attr(all(), cfg(any()))] absent_too: u8,
     #[cfg(any())] absent: u8,
 ) -> Outcome<usize> {
+    let _ = second;
     first.push('a');
     // Borrowed until the end of the body.
     first.lines().count() + text.lines().count() + last.lines().count()
@@ -155,7 +179,7 @@ fn main() {
     is_send(documented());
     let parts = || Parts { text: String::new(), more: Vec::new() };
     let text = String::new;
-    is_send(arguments_in_parts(text(), (text(), 1), parts(), [text(), text()], Vec::new(), 1));
+    is_send(arguments_in_parts(text(), (text(), 1), parts(), [text(), text()], Vec::new(), 1, 1, (1, 1), parts(), 1));
     let _ = arguments_in_the_name(parts(), parts(), parts());
     let _ = arguments_that_are_moved;
     is_send(Jobs(1_u8).run());
@@ -165,6 +189,7 @@ fn main() {
     let _ = Jobs(1_u8).by_value(2);
     is_send(returns_a_future(1));
     is_send(returns_a_box("a"));
+    is_send(returns_inside(Vec::new()));
     is_send(generic(&1, [2]));
     is_send(impl_trait(1, || 2));
     let _ = elided("a");

@@ -1,5 +1,7 @@
 //! All expressions that are allowed between the braces of a name.
 
+#![deny(warnings)]
+
 use shedlock::scheduler_lock;
 
 struct Tenant {
@@ -28,13 +30,16 @@ async fn arguments(a: &str, mut b: u32, c: Option<char>, _: u8) {
     let _ = b;
 }
 
+#[scheduler_lock(name = "{a:width$}-{a:.precision$}")]
+async fn formats(a: &str, width: usize, precision: usize) {}
+
 #[scheduler_lock(name = "{first}-{id}-{}", name = "unused")]
 #[cfg(any())]
 async fn not_compiled() {}
 
 #[scheduler_lock(name = "{first}-{id}")]
 async fn patterns((first, _second): (u8, u8), Tenant { id, .. }: Tenant) {
-    drop(id);
+    let _ = id;
 }
 
 #[scheduler_lock(name = "taken-{tenant.id}")]
@@ -43,5 +48,5 @@ async fn argument_is_moved(tenant: Tenant) -> Option<Tenant> {
 }
 
 fn main() {
-    let _ = (Tenant::calls, patterns, argument_is_moved);
+    let _ = (Tenant::calls, Tenant::fields, arguments, formats, patterns, argument_is_moved);
 }
