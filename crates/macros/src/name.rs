@@ -15,7 +15,8 @@ pub(crate) enum Name {
     Template {
         format: LitStr,
         arguments: Vec<Expr>,
-        /// The name as written.
+        /// The name as written, as code of the expansion: a lint would take the user's literal for a
+        /// format string outside of `format!`.
         written: LitStr,
     },
     /// Any expression that evaluates to text.
@@ -37,7 +38,7 @@ impl Name {
         Ok(Self::Template {
             format: LitStr::new(&template.format, literal.span()),
             arguments: arguments.collect::<syn::Result<_>>()?,
-            written: literal.clone(),
+            written: LitStr::new(&text, Span::mixed_site()),
         })
     }
 
@@ -95,7 +96,9 @@ impl Source {
 
 fn argument(code: &str, span: Span) -> syn::Result<Expr> {
     let expression = LitStr::new(code, span).parse::<Expr>().ok();
-    expression.filter(is_plain).ok_or_else(|| {
+    // A number would be no argument, as in `format!`, but the number itself.
+    let is_value = |expression: &Expr| is_plain(expression) && !matches!(expression, Expr::Lit(_));
+    expression.filter(is_value).ok_or_else(|| {
         let message = format!(
             "`{}` is not an argument, field, constant, method call or index: use \
              `name = format!(…)`",
@@ -188,6 +191,7 @@ mod tests {
         assert!(refusal("a{b + c}").contains("name = format!(…)"));
         assert!(refusal("a{b?}").contains("`b?` is not"));
         assert!(refusal("a{b c}").contains("`b c` is not"));
+        assert!(refusal("a{0}").contains("`0` is not"));
         assert!(refusal("a\tb").contains("control character '\\t'"));
     }
 }

@@ -11,6 +11,7 @@
     clippy::empty_loop,
     clippy::let_unit_value,
     clippy::let_with_type_underscore,
+    clippy::literal_string_with_formatting_args,
     clippy::needless_pass_by_value,
     clippy::needless_return,
     clippy::redundant_locals,
