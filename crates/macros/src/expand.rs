@@ -86,6 +86,7 @@ fn locked(function: &Function, arguments: &Arguments) -> syn::Result<TokenStream
                      it an `async fn`, or end its body with `Box::pin(async move { … })`",
                 )
             })?;
+            tail.check_returns()?;
             parts.run_future(&returned, tail)
         }
     };

@@ -1,14 +1,16 @@
 //! The annotated function, with its body as it was written.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, TokenStreamExt};
 use syn::parse::{ParseStream, Parser};
 use syn::token::Brace;
+use syn::visit::{self, Visit};
 use syn::{
-    Attribute, Block, Expr, ExprAsync, Ident, Pat, Signature, Stmt, Token, Type, Visibility, braced,
+    Attribute, Block, Expr, ExprAsync, ExprClosure, ExprReturn, Ident, Item, Pat, Signature, Stmt,
+    Token, Type, Visibility, braced,
 };
 
-use crate::taken::mentions;
+use crate::taken::{is_condition, mentions};
 
 /// A function whose body is kept as tokens. Errors in the body are for the compiler to report, and
 /// must not prevent the function from being emitted.
@@ -119,6 +121,21 @@ pub(crate) struct TrailingFuture {
 }
 
 impl TrailingFuture {
+    /// Refuses a `return` before the async block: it would return a future without the lock.
+    ///
+    /// A `?` cannot be there, because no future can be made from an error.
+    pub(crate) fn check_returns(&self) -> syn::Result<()> {
+        let mut returns = Returns::default();
+        for statement in &self.before {
+            returns.visit_stmt(statement);
+        }
+        returns.first.map_or(Ok(()), |span| {
+            let message = "the future that is returned here would run without the lock: make the \
+                           function an `async fn`, or move the `return` into the async block";
+            Err(syn::Error::new(span, message))
+        })
+    }
+
     /// Removes the type annotations of `async_trait`. They name the declared return type of the
     /// function, but the body of a function that returns `Outcome<T>` evaluates to `T`.
     pub(crate) fn evaluate_to(&mut self, body: &Type) {
@@ -157,17 +174,64 @@ impl TrailingFuture {
 
 fn async_block(expression: &mut Expr) -> Option<&mut ExprAsync> {
     match expression {
-        Expr::Async(block) => Some(block),
+        Expr::Async(block) => is_kept(&block.attrs).then_some(block),
         Expr::Group(group) => async_block(&mut group.expr),
-        Expr::Paren(paren) => async_block(&mut paren.expr),
-        Expr::Call(call) if call.args.len() == 1 && is_box_pin(&call.func) => {
+        Expr::Paren(paren) if is_kept(&paren.attrs) => async_block(&mut paren.expr),
+        Expr::Call(call)
+            if is_kept(&call.attrs) && call.args.len() == 1 && is_box_pin(&call.func) =>
+        {
             async_block(call.args.first_mut()?)
         }
-        Expr::MethodCall(call) if call.method == "boxed" || call.method == "boxed_local" => {
+        Expr::MethodCall(call)
+            if is_kept(&call.attrs) && (call.method == "boxed" || call.method == "boxed_local") =>
+        {
             async_block(&mut call.receiver)
         }
         _ => None,
     }
+}
+
+/// Returns false for an expression that may be removed, so that the body ends with another one.
+fn is_kept(attributes: &[Attribute]) -> bool {
+    !attributes.iter().any(is_condition)
+}
+
+/// Searches for the first `return` of the function itself, not of a closure, an async block or an
+/// item in it.
+///
+/// The arguments of macros are searched too, as are macros that are defined in the function. Other
+/// macros that contain a `return` are not recognized.
+#[derive(Default)]
+struct Returns {
+    first: Option<Span>,
+}
+
+impl<'ast> Visit<'ast> for Returns {
+    fn visit_expr_return(&mut self, found: &'ast ExprReturn) {
+        self.first.get_or_insert(found.return_token.span);
+    }
+
+    fn visit_token_stream(&mut self, tokens: &'ast TokenStream) {
+        self.first = self.first.or_else(|| returns_in(tokens));
+    }
+
+    fn visit_item(&mut self, item: &'ast Item) {
+        if let Item::Macro(_) = item {
+            visit::visit_item(self, item);
+        }
+    }
+
+    fn visit_expr_async(&mut self, _: &'ast ExprAsync) {}
+
+    fn visit_expr_closure(&mut self, _: &'ast ExprClosure) {}
+}
+
+fn returns_in(tokens: &TokenStream) -> Option<Span> {
+    tokens.clone().into_iter().find_map(|token| match token {
+        TokenTree::Ident(ident) if ident == "return" => Some(ident.span()),
+        TokenTree::Group(group) => returns_in(&group.stream()),
+        _ => None,
+    })
 }
 
 /// Recognizes `Box::pin`, by any path.

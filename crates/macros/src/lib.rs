@@ -136,11 +136,12 @@ mod taken;
 ///
 /// Methods of `async_trait` impls are locked like any other. So are functions that return
 /// `impl Future` or `Pin<Box<dyn Future>>` and end with the async block: there the lock is taken
-/// when the future is polled, and the code before the block runs without it. In these functions, a
-/// name uses the arguments as they were passed, not the variables that a pattern binds. If two
-/// attributes rewrite the body, the lower one wraps the result of the upper one: with
-/// `#[scheduler_lock]` above `#[tracing::instrument]`, the span covers the attempt too; below it,
-/// only the run.
+/// when the future is polled, and the code before the block runs without it. A `return` in that code
+/// is refused, because its future would run without the lock; one that a macro from outside of the
+/// function expands to is not recognized. In these functions, a name uses the arguments as they were
+/// passed, not the variables that a pattern binds. If two attributes rewrite the body, the lower one
+/// wraps the result of the upper one: with `#[scheduler_lock]` above `#[tracing::instrument]`, the
+/// span covers the attempt too; below it, only the run.
 ///
 /// Put `#[tokio::main]` and `#[tokio::test]` below. Above, they turn the function into a blocking
 /// one, which cannot be stopped when its lease is lost. `#[tokio::main]` above is refused. A test
