@@ -71,6 +71,14 @@ fn no_mail_server() -> shedlock::Error {
     shedlock::Error::new(ErrorKind::Unavailable, "no mail server")
 }
 
+/// The lint is expected once, and allowed in all code of the expansion.
+#[scheduled(every = "10m")]
+#[scheduler_lock(name = "wide", lock_at_most_for = "9m")]
+#[expect(clippy::too_many_arguments, reason = "that is the test")]
+async fn wide(a: u8, b: u8, c: u8, d: u8, e: u8, f: u8, g: u8, seen: UnboundedSender<u8>) {
+    seen.send(a + b + c + d + e + f + g).unwrap();
+}
+
 #[derive(Debug, Default)]
 struct Ears {
     starts: AtomicU32,
@@ -187,6 +195,16 @@ async fn a_blocking_function_is_a_job_too() {
     let slot = Slot::at(bench.next(300).0 - Duration::from_secs(600)).unwrap();
     let said = told.recv().await.unwrap();
     assert_eq!(said, (Some(slot), Some(slot), Trigger::Start.to_string()));
+    handle.shutdown(Duration::from_secs(60)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_job_can_have_many_arguments() {
+    let bench = Bench::new();
+    let (seen, mut told) = unbounded_channel();
+    let handle = bench.start(wide::job(1, 2, 3, 4, 5, 6, 7, seen));
+    handle.run_now("wide").await.unwrap();
+    assert_eq!(told.recv().await, Some(28));
     handle.shutdown(Duration::from_secs(60)).await.unwrap();
 }
 

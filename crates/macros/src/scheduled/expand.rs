@@ -19,6 +19,10 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let arguments = Arguments::parse(attribute, &mut errors);
     let expanded = Function::parse("scheduled", item.clone()).and_then(|function| {
+        if let Some(second) = function.outer.iter().find(|other| is_attribute(other)) {
+            let message = "a job has one schedule: remove this one";
+            errors.push(syn::Error::new_spanned(second, message));
+        }
         let lock = Lock::of(&function, &arguments, &mut errors)?;
         job(&function, &arguments, &lock)
     });
@@ -48,13 +52,17 @@ struct Lock {
 
 impl Lock {
     fn of(function: &Function, arguments: &Arguments, errors: &mut Errors) -> syn::Result<Self> {
-        let found = function.outer.iter().find(|attribute| is_lock(attribute));
-        let Some(found) = found else {
+        let mut locks = function.outer.iter().filter(|attribute| is_lock(attribute));
+        let Some(found) = locks.next() else {
             return Err(syn::Error::new(
                 Span::call_site(),
                 "the job has no lock: add `#[scheduler_lock(name = \"…\", lock_at_most_for = \"…\")]`",
             ));
         };
+        if let Some(second) = locks.next() {
+            let message = "a job has one lock: remove this one";
+            errors.push(syn::Error::new_spanned(second, message));
+        }
         let tokens = match &found.meta {
             Meta::List(list) => list.tokens.clone(),
             Meta::Path(_) | Meta::NameValue(_) => TokenStream::new(),
@@ -93,6 +101,7 @@ fn job(function: &Function, arguments: &Arguments, lock: &Lock) -> syn::Result<T
     let function_name = &signature.ident;
     let name = arguments.job.as_ref().unwrap_or(function_name);
     let visibility = &function.visibility;
+    let allowed = allowed(&function.outer);
     let outer = locked_function(function, name, &parameters);
     let task = task(function, &parameters, lock);
     let job = job_function(signature, &parameters, arguments, lock);
@@ -107,6 +116,7 @@ fn job(function: &Function, arguments: &Arguments, lock: &Lock) -> syn::Result<T
         #[doc = #about]
         #visibility enum #type_name {}
 
+        #(#allowed)*
         impl #name {
             #[doc = #about_job]
             #visibility #job
@@ -134,22 +144,36 @@ fn check_qualifiers(signature: &Signature) -> syn::Result<()> {
 fn locked_function(function: &Function, job: &Ident, parameters: &[Parameter]) -> TokenStream {
     let mut outer = function.clone();
     outer.outer.retain(is_outer);
+    outer.outer.extend(allowed(&function.outer));
     outer.inner.clear();
     outer.signature.inputs = parameters.iter().map(Parameter::declared).collect();
-    let names = parameters.iter().map(|parameter| &parameter.name);
+    let passed = parameters.iter().map(Parameter::passed);
     let task = task_name();
     let wait = outer.signature.asyncness.map(|_| quote!(.await));
     // As a type: if a module has this name, the compiler reports the module, not what it lacks.
-    outer.with_body(&quote!(<#job>::#task(#(#names),*) #wait))
+    outer.with_body(&quote!(<#job>::#task(#(#passed),*) #wait))
 }
 
 /// Attributes for callers of the function. All others apply to its body.
 fn is_outer(attribute: &Attribute) -> bool {
-    let callers = ["doc", "deprecated", "must_use", "allow"];
+    let callers = ["doc", "deprecated", "must_use"];
     is_lock(attribute) || callers.iter().any(|name| attribute.path().is_ident(name))
 }
 
+/// Returns the lints that the function allows or expects, for all functions that have its signature.
+fn allowed(attributes: &[Attribute]) -> Vec<Attribute> {
+    let lints = attributes.iter().filter_map(|attribute| {
+        let list = attribute.meta.require_list().ok()?;
+        let is_lint = list.path.is_ident("allow") || list.path.is_ident("expect");
+        is_lint.then_some(&list.tokens)
+    });
+    lints.map(|lints| parse_quote!(#[allow(#lints)])).collect()
+}
+
 /// Generates the function as it was written, without its lock.
+///
+/// It keeps its name, for the spans of `#[tracing::instrument]`. An argument may have the same name, so those of the task
+/// have others.
 fn task(function: &Function, parameters: &[Parameter], lock: &Lock) -> TokenStream {
     let Signature {
         asyncness,
@@ -157,27 +181,41 @@ fn task(function: &Function, parameters: &[Parameter], lock: &Lock) -> TokenStre
         output,
         ..
     } = &function.signature;
-    let declared = parameters.iter().map(Parameter::declared);
-    let names = parameters.iter().map(|parameter| &parameter.name);
+    let hidden = parameters.iter().enumerate();
+    let hidden: Vec<Parameter> = hidden
+        .map(|(index, parameter)| parameter.hidden(index))
+        .collect();
+    let declared = hidden.iter().map(Parameter::declared);
+    let passed = hidden.iter().map(Parameter::passed);
     let task = task_name();
+    let is_deprecated = |attribute: &Attribute| attribute.path().is_ident("deprecated");
+    let deprecated = function.outer.iter().any(is_deprecated);
+    let allowed = deprecated.then(|| quote!(#[allow(deprecated)]));
     let wait = asyncness.map(|_| quote!(.await));
     let mut inner = function.clone();
     inner.visibility = syn::Visibility::Inherited;
-    inner.outer.retain(|attribute| {
-        let is_for_callers = is_outer(attribute) && !attribute.path().is_ident("allow");
-        !is_for_callers && !is_attribute(attribute)
-    });
+    inner
+        .outer
+        .retain(|attribute| !is_outer(attribute) && !is_attribute(attribute));
     // As code of the expansion, so that no lint reports arguments that the body only borrows: a job has to own them.
     inner.signature.fn_token.span = Span::mixed_site();
     // Arguments that the lock's name uses count as used, even if the body does not use them.
     let of_lock = lock_config(&lock.arguments, &TokenStream::new());
-    let names_of_lock = names.clone().filter(|name| mentions(&of_lock, name));
+    let names_of_lock = parameters
+        .iter()
+        .filter(|parameter| mentions(&of_lock, &parameter.name))
+        .map(Parameter::mentioned);
     let body = &function.body;
-    let inner = inner.with_body(&quote!(#(let _ = &#names_of_lock;)* #body));
+    let inner = inner.with_body(&quote!(#(#names_of_lock)* #body));
     quote! {
         #asyncness fn #task(#(#declared),*) #output {
-            #inner
-            #ident(#(#names),*) #wait
+            // Using the job counts as using the function, so that the compiler reports unused ones.
+            #allowed
+            let _ = #ident;
+            {
+                #inner
+                #ident(#(#passed),*) #wait
+            }
         }
     }
 }
@@ -200,16 +238,13 @@ fn job_function(
     let run_of_scheduler = Ident::new("__shedlock_run", Span::mixed_site());
     let run = parameters.iter().find(|parameter| parameter.is_run);
     let run = run.map_or(&run_of_scheduler, |run| &run.name);
-    let unused = parameters.iter().all(|parameter| !parameter.is_run);
-    let unused = unused.then(|| quote!(let _ = #run;));
-    let names = parameters.iter().map(|parameter| &parameter.name);
-    let name = &signature.ident;
+    let passed = parameters.iter().map(Parameter::passed);
     let task = task_name();
     let returned = returned(signature);
     let into_result = quote_spanned! {returned.span()=>
         <#returned as #private::job::Return>::into_result
     };
-    let call = quote!(Self::#task(#(#names),*));
+    let call = quote!(Self::#task(#(#passed),*));
     let (make, body) = match signature.asyncness {
         Some(_) => (
             quote!(#private::job::of_future),
@@ -225,7 +260,7 @@ fn job_function(
             #config,
             #schedule,
             move |#run: #scheduler::JobRun| {
-                #unused
+                let _ = &#run;
                 #(#cloned)*
                 #body
             },
@@ -234,8 +269,6 @@ fn job_function(
     let job = arguments.set_on(job, &scheduler, &private);
     quote! {
         fn job(#(#declared),*) -> #scheduler::Job {
-            // Using the job counts as using the function, so that the compiler reports unused ones.
-            let _ = #name;
             #job
         }
     }

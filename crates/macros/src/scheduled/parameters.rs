@@ -1,14 +1,19 @@
 //! The parameters of the function, and those that its job has to be given.
 
-use proc_macro2::TokenStream;
-use quote::{ToTokens, quote_spanned};
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{FnArg, Ident, Pat, PatType, Signature, Type, parse_quote_spanned};
+use syn::{Attribute, FnArg, Ident, Pat, PatType, Signature, Type, parse_quote_spanned};
+
+use crate::taken::conditions;
 
 /// One parameter: a name and a type.
+#[derive(Clone)]
 pub(super) struct Parameter {
+    /// Its `#[cfg]` attributes.
+    conditions: Vec<Attribute>,
     pub(super) name: Ident,
-    pub(super) ty: Type,
+    ty: Type,
     /// Whether it is the `JobRun` of each run. Every other parameter is given once, and cloned for
     /// each run.
     pub(super) is_run: bool,
@@ -43,7 +48,7 @@ impl Parameter {
     }
 
     fn read(argument: &FnArg) -> syn::Result<Self> {
-        let FnArg::Typed(PatType { pat, ty, .. }) = argument else {
+        let FnArg::Typed(PatType { attrs, pat, ty, .. }) = argument else {
             return Err(syn::Error::new_spanned(
                 argument,
                 "a scheduled function cannot be a method: `#[scheduled]` has no value for `self`; \
@@ -71,23 +76,58 @@ impl Parameter {
             ));
         }
         Ok(Self {
+            conditions: conditions(attrs),
             name: pattern.ident.clone(),
             ty: (**ty).clone(),
             is_run: is_run(ty),
         })
     }
 
+    /// Returns the same parameter under a name that is hidden from the user's code.
+    pub(super) fn hidden(&self, index: usize) -> Self {
+        Self {
+            name: format_ident!("__shedlock_argument_{index}", span = Span::mixed_site()),
+            ..self.clone()
+        }
+    }
+
     /// Returns `name: Type`, without the parts that only the body needs.
     pub(super) fn declared(&self) -> FnArg {
-        let Self { name, ty, .. } = self;
-        parse_quote_spanned!(name.span()=> #name: #ty)
+        let Self {
+            conditions,
+            name,
+            ty,
+            ..
+        } = self;
+        parse_quote_spanned!(name.span()=> #(#conditions)* #name: #ty)
+    }
+
+    /// Generates the argument of a call.
+    pub(super) fn passed(&self) -> TokenStream {
+        let Self {
+            conditions, name, ..
+        } = self;
+        quote!(#(#conditions)* #name)
     }
 
     /// Generates a clone for one run. If the type is not `Clone`, the compiler points at the type.
     pub(super) fn cloned(&self, private: &TokenStream) -> TokenStream {
-        let Self { name, ty, .. } = self;
+        let Self {
+            conditions,
+            name,
+            ty,
+            ..
+        } = self;
         let clone = quote_spanned!(ty.span()=> #private::Clone::clone(&#name));
-        quote_spanned!(name.span()=> let #name: #ty = #clone;)
+        quote_spanned!(name.span()=> #(#conditions)* let #name: #ty = #clone;)
+    }
+
+    /// Generates a statement that counts as a use of the argument.
+    pub(super) fn mentioned(&self) -> TokenStream {
+        let Self {
+            conditions, name, ..
+        } = self;
+        quote!(#(#conditions)* let _ = &#name;)
     }
 }
 

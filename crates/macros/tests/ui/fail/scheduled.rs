@@ -92,6 +92,16 @@ async fn pattern((_a, _b): (u8, u8)) {}
 #[scheduler_lock(name = "a", lock_at_most_for = "9m")]
 unsafe fn dangerous() {}
 
+#[scheduled(every = "1h")]
+#[scheduler_lock(name = "a", lock_at_most_for = "9m")]
+#[scheduler_lock(name = "b", lock_at_most_for = "9m")]
+async fn two_locks() {}
+
+#[scheduled(every = "1h")]
+#[scheduled(every = "2h")]
+#[scheduler_lock(name = "a", lock_at_most_for = "9m")]
+async fn two_attributes() {}
+
 struct Mails;
 
 impl Mails {

@@ -65,6 +65,37 @@ async fn only_the_name(tenant: String) {}
 #[scheduler_lock(name = format!("only-{shard}"), lock_at_most_for = "9m")]
 fn only_the_computed_name(shard: u8) {}
 
+#[scheduled(every = "1h")]
+#[scheduler_lock(name = "mailer-{mailer}", lock_at_most_for = "9m")]
+async fn mailer(mailer: String) {
+    drop(mailer);
+}
+
+#[scheduled(every = "1h")]
+#[scheduler_lock(name = "run", lock_at_most_for = "9m")]
+fn run(run: JobRun) {
+    let _ = run.slot();
+}
+
+/// Arguments that some builds do not have.
+#[scheduled(every = "1h")]
+#[scheduler_lock(name = "conditional-{tenant}", lock_at_most_for = "9m")]
+async fn conditional(
+    #[cfg(any())] pool: NoSuchPool,
+    #[cfg(not(any()))] pool: Arc<u8>,
+    #[cfg(all())] tenant: String,
+    #[cfg_attr(all(), allow(unused_variables))] metrics: u8,
+    #[expect(unused_variables)] expected: u8,
+    #[cfg(any())] run: JobRun,
+) {
+    drop(pool);
+}
+
+#[deprecated]
+#[scheduled(every = "1h")]
+#[scheduler_lock(name = "deprecated", lock_at_most_for = "9m")]
+async fn deprecated() {}
+
 const CRON: &str = "0 2 * * *";
 
 fn zone() -> String {
@@ -161,13 +192,17 @@ fn main() {
         kept_blocking::job(),
         kept_once::job(),
         tidy_job::job(),
+        mailer::job("a".to_owned()),
+        run::job(),
+        conditional::job(Arc::new(1), "acme".to_owned(), 1, 1),
+        deprecated::job(),
     ];
     let names: Vec<&str> = jobs.iter().map(Job::name).collect();
     assert_eq!(
         names,
         [
             "plain", "swapped", "blocking", "mails-acme-007", "only-acme", "only-3", "computed-1", "job", "raw", "shadow",
-            "local", "kept", "kept-blocking", "kept-once", "tidy"
+            "local", "kept", "kept-blocking", "kept-once", "tidy", "mailer-a", "run", "conditional-acme", "deprecated"
         ]
     );
     let shown = format!("{:?}", jobs[1]);
