@@ -197,7 +197,7 @@ impl<'a> Parts<'a> {
         quote_spanned! {Span::mixed_site()=>
             |__shedlock_value: &#body_type| {
                 use #facade::__private::judged::*;
-                (&&&Judged(__shedlock_value)).failure()
+                (&&&Judged(__shedlock_value)).shedlock_failure()
             }
         }
     }

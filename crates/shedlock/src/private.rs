@@ -103,8 +103,10 @@ pub fn unreached<T>() -> T {
     unreachable!("the expansion does not call it")
 }
 
-/// `(&&&Judged(&value)).failure()` returns the text of the error, if the value of the body is one: the compiler takes the
-/// first of the three traits below that applies to the type.
+/// `(&&&Judged(&value)).shedlock_failure()` returns the text of the error, if the value of the body is one: the compiler
+/// takes the first of the three traits below that applies to the type.
+///
+/// The name of the method is ours, because a trait of the user may have a `failure` for all types.
 ///
 /// In a module of its own, so that one `use` imports all three and no lint reports that only one is used.
 pub mod judged {
@@ -115,11 +117,11 @@ pub mod judged {
     /// A `Result` whose error has a text.
     pub trait ErrorText {
         /// Returns the text of the error.
-        fn failure(&self) -> Option<String>;
+        fn shedlock_failure(&self) -> Option<String>;
     }
 
     impl<T, E: std::fmt::Display> ErrorText for &&Judged<'_, Result<T, E>> {
-        fn failure(&self) -> Option<String> {
+        fn shedlock_failure(&self) -> Option<String> {
             self.0.as_ref().err().map(shedlock_core::error_text)
         }
     }
@@ -127,11 +129,11 @@ pub mod judged {
     /// A `Result` whose error has no text.
     pub trait AnyError {
         /// Returns a general text.
-        fn failure(&self) -> Option<String>;
+        fn shedlock_failure(&self) -> Option<String>;
     }
 
     impl<T, E> AnyError for &Judged<'_, Result<T, E>> {
-        fn failure(&self) -> Option<String> {
+        fn shedlock_failure(&self) -> Option<String> {
             self.0
                 .is_err()
                 .then(|| "the task returned an error".to_owned())
@@ -141,11 +143,11 @@ pub mod judged {
     /// Any other value, which is a success.
     pub trait NoError {
         /// Returns `None`.
-        fn failure(&self) -> Option<String>;
+        fn shedlock_failure(&self) -> Option<String>;
     }
 
     impl<T> NoError for Judged<'_, T> {
-        fn failure(&self) -> Option<String> {
+        fn shedlock_failure(&self) -> Option<String> {
             None
         }
     }

@@ -13,6 +13,13 @@ mod shadow {
     #[allow(unused)]
     struct Option;
 
+    pub trait Blanket {
+        fn failure(&self) {}
+        fn into_result(&self) {}
+    }
+
+    impl<T: ?Sized> Blanket for T {}
+
     #[crate::vendored::locks::scheduler_lock(
         crate = crate::vendored::locks,
         name = "a-{id}",
