@@ -156,6 +156,37 @@ fn a_shutdown_does_not_wait_for_ever_for_a_store() {
     });
 }
 
+/// The second one arrives with the first, or while the lock is given back.
+#[test]
+fn a_second_shutdown_leaves_the_store_its_time_to_unlock() {
+    block_on(async {
+        for later in [secs(0), secs(1)] {
+            let world = World::before_midnight(secs(5));
+            let log = Log::default();
+            let clock = world.clock(0);
+            let node = Node::with_faults(&world, 0, &log, move || {
+                let is_slow = clock.now().since_origin() > common::DAY + secs(1);
+                if is_slow {
+                    Fault::SlowReply
+                } else {
+                    Fault::None
+                }
+            });
+            let handle = node.start([node.job(lock("10m"), every(60), secs(50))]);
+            world.run_until(secs(2)).await;
+            let shutdown = |handle: Handle| async move { handle.shutdown(Duration::ZERO).await };
+            let first = tokio::spawn(shutdown(handle.clone()));
+            world.run_for(later).await;
+            let second = tokio::spawn(shutdown(handle));
+            world.run_until(secs(10)).await;
+            let report = first.await.unwrap().unwrap();
+            assert_eq!(report.cut.len(), 1);
+            assert!(report.cut[0].unlocked, "{later:?} later: {report:?}");
+            assert_eq!(second.await.unwrap().unwrap(), report);
+        }
+    });
+}
+
 #[test]
 fn jobs_that_cannot_run_are_refused_before_anything_starts() {
     let (_, _, node) = alone();

@@ -13,6 +13,29 @@ use crate::{MissedReason, ShutdownReport, StoppedRun, TickEnd};
 /// How long a store may take to unlock the locks of runs that were cut.
 const RELEASE_TIME: Duration = Duration::from_secs(10);
 
+/// How long the runs are waited for.
+#[derive(Clone, Copy)]
+enum Limit {
+    /// Until they are cut.
+    Grace(Moment),
+    /// Until their locks are given up.
+    Release(Moment),
+}
+
+impl Limit {
+    fn moment(self) -> Moment {
+        let (Self::Grace(moment) | Self::Release(moment)) = self;
+        moment
+    }
+
+    /// Shortens the grace period for another shutdown. Unlocking gets its whole time.
+    fn bring_forward(&mut self, to: Moment) {
+        if let Self::Grace(moment) = self {
+            *moment = to.min(*moment);
+        }
+    }
+}
+
 impl Driver {
     /// Stops firing, waits for the runs in progress, then cuts them.
     pub(super) async fn drain(mut self, grace: Duration, reply: oneshot::Sender<ShutdownReport>) {
@@ -21,9 +44,8 @@ impl Driver {
         let mut replies = vec![reply];
         let mut report = ShutdownReport::default();
 
-        let mut deadline = self.shared.clock.now() + grace;
-        self.wait_until(&mut deadline, &mut replies, &mut report)
-            .await;
+        let grace = Limit::Grace(self.shared.clock.now() + grace);
+        self.wait(grace, &mut replies, &mut report).await;
         for entry in &self.entries {
             if let Some(active) = &entry.active {
                 let job = entry.job.name();
@@ -31,9 +53,8 @@ impl Driver {
                 active.phase.send_replace(Phase::Cut);
             }
         }
-        let mut deadline = self.shared.clock.now() + RELEASE_TIME;
-        self.wait_until(&mut deadline, &mut replies, &mut report)
-            .await;
+        let release = Limit::Release(self.shared.clock.now() + RELEASE_TIME);
+        self.wait(release, &mut replies, &mut report).await;
         self.runs.abort_all();
         while let Some(ended) = self.runs.join_next_with_id().await {
             self.note(ended, &mut report);
@@ -70,29 +91,28 @@ impl Driver {
         }
     }
 
-    /// Waits until no run is left or the deadline has passed, which another shutdown may bring
-    /// forward.
-    async fn wait_until(
+    /// Waits until no run is left or the limit has passed.
+    async fn wait(
         &mut self,
-        deadline: &mut Moment,
+        mut limit: Limit,
         replies: &mut Vec<oneshot::Sender<ShutdownReport>>,
         report: &mut ShutdownReport,
     ) {
         let mut has_handles = true;
-        while !self.runs.is_empty() && self.shared.clock.now() < *deadline {
+        while !self.runs.is_empty() && self.shared.clock.now() < limit.moment() {
             tokio::select! {
                 biased;
                 command = self.commands.recv(), if has_handles => match command {
                     Some(Command::Shutdown { grace, reply }) => {
                         replies.push(reply);
-                        *deadline = (*deadline).min(self.shared.clock.now() + grace);
+                        limit.bring_forward(self.shared.clock.now() + grace);
                     }
                     // Their replies are dropped, which their callers notice.
                     Some(_) => {}
                     None => has_handles = false,
                 },
                 Some(ended) = self.runs.join_next_with_id() => self.note(ended, report),
-                () = self.shared.clock.sleep_until(*deadline) => {}
+                () = self.shared.clock.sleep_until(limit.moment()) => {}
             }
         }
     }
