@@ -335,6 +335,20 @@ fn an_expression_reads_as_a_sentence() {
         ("* * * * * *", "every second"),
         ("*/15 * * * *", "every 15 minutes"),
         ("*/10 * * * * *", "every 10 seconds"),
+        ("*/45 * * * *", "at minute 0 and 45 past every hour"),
+        (
+            "*/25 30 2 * * *",
+            "at second 0, 25, and 50, at minute 30 past hour 2",
+        ),
+        ("0 */9 * * *", "at 00:00, 09:00, and 18:00"),
+        (
+            "*/30 */5 * * *",
+            "every 30 minutes past hour 0, 5, 10, 15, and 20",
+        ),
+        (
+            "*/08 */8 * * *",
+            "at minute 0, 8, 16, 24, 32, 40, 48, and 56 past every 8th hour",
+        ),
         ("@hourly", "at minute 0 past every hour"),
         ("2,4,6 * * * *", "at minute 2, 4, and 6 past every hour"),
         ("30 2 * * *", "at 02:30"),

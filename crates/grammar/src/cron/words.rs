@@ -33,7 +33,7 @@ const MOST_TIMES: usize = 4;
 enum Values {
     /// All.
     All,
-    /// Every so many, from the first: `*/15`.
+    /// Every so many, from the first: `*/15`. A unit of time has only steps that are even across its end.
     Step(String),
     /// These.
     These(Vec<u8>),
@@ -46,8 +46,22 @@ impl Values {
             Some("1") => Self::All,
             Some(step) => Self::Step(step.to_owned()),
             None if field == "*" => Self::All,
-            None => Self::These((0..64).filter(|bit| bits & (1 << bit) != 0).collect()),
+            None => Self::these(bits),
         }
+    }
+
+    /// Those of a unit of time, of which the next larger one has this many.
+    fn of_unit(field: &str, bits: u64, count: u8) -> Self {
+        let values = Self::of(field, bits);
+        let is_even = |step: &String| step.parse().is_ok_and(|step: u8| count % step == 0);
+        match values {
+            Self::Step(step) if !is_even(&step) => Self::these(bits),
+            values => values,
+        }
+    }
+
+    fn these(bits: u64) -> Self {
+        Self::These((0..64).filter(|bit| bits & (1 << bit) != 0).collect())
     }
 
     fn only(&self) -> Option<u8> {
@@ -67,9 +81,9 @@ pub fn in_words(expression: &str) -> Option<String> {
     };
     let second = if fields.len() == 6 { fields[0] } else { "0" };
     let time = time(
-        &Values::of(second, pattern.seconds),
-        &Values::of(minute, pattern.minutes),
-        &Values::of(hour, pattern.hours),
+        &Values::of_unit(second, pattern.seconds, 60),
+        &Values::of_unit(minute, pattern.minutes, 60),
+        &Values::of_unit(hour, pattern.hours, 24),
     );
     let day_of_month = pattern.day_in_words(&Values::of(day, u64::from(pattern.days)));
     let weekdays = pattern.weekdays_in_words();
