@@ -6,6 +6,7 @@ mod redact;
 mod spawn;
 pub mod text;
 mod tls;
+pub mod zone;
 
 use std::error::Error;
 use std::iter;

@@ -7,7 +7,6 @@ use askama::Template;
 use askama::filters::HtmlSafe;
 use form_urlencoded::Serializer;
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use shedlock_core::{LockRecord, LockState};
 use shedlock_journal::view::{self, about, instant, visible, visible_lines};
 
@@ -60,7 +59,7 @@ impl When {
     /// Adds the time in the zone of a job.
     pub(crate) fn in_zone(mut self, at: SystemTime, zone: Option<&str>) -> Self {
         let local = zone.filter(|zone| *zone != "UTC").and_then(|name| {
-            let zone = TimeZone::get(name).ok()?;
+            let zone = shedlock_support::zone::get(name)?;
             let local = Timestamp::try_from(at).ok()?.to_zoned(zone);
             Some(format!("{} {name}", local.strftime("%H:%M:%S")))
         });

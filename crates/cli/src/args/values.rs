@@ -6,7 +6,6 @@ use std::time::Duration;
 
 #[cfg(feature = "ui")]
 use axum::http::HeaderName;
-use jiff::tz::TimeZone;
 use shedlock::{Owner, PruneRequest};
 use shedlock_grammar::duration::{self, Refusal};
 
@@ -108,9 +107,9 @@ pub(super) fn runs(text: &str) -> Result<u32, String> {
 
 /// The name of a time zone.
 pub(super) fn zone(text: &str) -> Result<String, String> {
-    match TimeZone::get(text) {
-        Ok(_) => Ok(text.to_owned()),
-        Err(_) => Err(
+    match shedlock_support::zone::get(text) {
+        Some(_) => Ok(text.to_owned()),
+        None => Err(
             "there is no such time zone: use a name from the IANA database, like Europe/Berlin or UTC"
                 .to_owned(),
         ),

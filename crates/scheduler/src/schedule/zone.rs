@@ -28,7 +28,7 @@ const FURTHEST_BACK: i64 = 2 * 86_400;
 
 impl Zone {
     pub(super) fn get(name: &str) -> Result<Self, Error> {
-        TimeZone::get(name).map(Self).map_err(|_| {
+        shedlock_support::zone::get(name).map(Self).ok_or_else(|| {
             Error::new(ErrorKind::InvalidInput, zone::unknown(name)).advise(zone::REMEDY)
         })
     }
