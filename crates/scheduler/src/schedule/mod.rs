@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{Clock, Error, ErrorKind, HUNDRED_YEARS, LockDuration, Slot, SystemClock};
 use shedlock_grammar::period;
+use shedlock_support::text;
 
 use cron::Cron;
 use grid::Grid;
@@ -94,9 +95,9 @@ impl Schedule {
     /// # Zones
     ///
     /// The schedule uses the time zone database of the system, so that a change of law arrives with
-    /// the system's updates. If the system has none, it uses the one that was compiled in. The
-    /// database is read when the schedule is created. Replicas with different databases disagree
-    /// about slots around dates for which their rules differ.
+    /// the system's updates. If the system has none, or none of this name, it uses the one that was
+    /// compiled in. The database is read when the schedule is created. Replicas with different
+    /// databases disagree about slots around dates for which their rules differ.
     ///
     /// # Errors
     /// `InvalidInput`: unreadable expression, an expression that never fires (30 February), unknown
@@ -331,14 +332,17 @@ impl IntoSchedule for Result<Schedule, Error> {
     }
 }
 
+/// The beginning of the text of a grid.
+const EVERY: &str = "every ";
+
 /// Formats it as it was written: `cron "0 2 * * *" in Asia/Seoul`, `every 10m`,
 /// `10m after the last run`.
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::Cron(cron) => write!(f, "{cron}"),
-            Kind::Grid(grid) => write!(f, "every {:?}", grid.period()),
-            Kind::FixedDelay(delay) => write!(f, "{delay:?} after the last run"),
+            Kind::Grid(grid) => write!(f, "{EVERY}{}", text::duration(grid.period())),
+            Kind::FixedDelay(delay) => write!(f, "{} after the last run", text::duration(*delay)),
         }
     }
 }
@@ -368,6 +372,21 @@ fn micros_of(instant: SystemTime) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_schedule_is_shown_in_the_units_of_its_settings() {
+        for (schedule, text) in [
+            (Schedule::every("10m"), "every 10m"),
+            (Schedule::every("90m"), "every 1h 30m"),
+            (
+                Schedule::fixed_delay("1500ms"),
+                "1s 500ms after the last run",
+            ),
+            (Schedule::cron("0 2 * * *"), "cron \"0 2 * * *\" in UTC"),
+        ] {
+            assert_eq!(schedule.unwrap().to_string(), text);
+        }
+    }
 
     #[test]
     fn the_usual_tolerance_leaves_late_runs_their_slot() {

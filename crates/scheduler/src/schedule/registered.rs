@@ -4,12 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use shedlock_core::{JobRecord, JobRegistration, Slot, parse_duration};
 
-use shedlock_support::text;
-
-use super::{Kind, Schedule, parsed};
-
-/// The text of a grid.
-const EVERY: &str = "every ";
+use super::{EVERY, Kind, Schedule, parsed};
 
 impl Schedule {
     /// Registers a job that has this schedule, for a journal.
@@ -30,11 +25,9 @@ impl Schedule {
             Kind::Cron(cron) => {
                 JobRegistration::new(job, cron.expression(), next).zone(cron.zone())
             }
-            Kind::Grid(grid) => {
-                let text = format!("{EVERY}{}", text::duration(grid.period()));
-                JobRegistration::new(job, text, next)
+            Kind::Grid(_) | Kind::FixedDelay(_) => {
+                JobRegistration::new(job, self.to_string(), next)
             }
-            Kind::FixedDelay(_) => JobRegistration::new(job, self.to_string(), next),
         }
     }
 }
