@@ -6,7 +6,8 @@ use shedlock_core::{Error, ErrorKind};
 ///
 /// After the first call, these signals no longer end the process by themselves, except that a ctrl-c that no call waits
 /// for, as the second one during a shutdown, ends it at once with the exit code 130 (Unix). Needs a tokio runtime with I/O
-/// enabled. Cancellation safe. Signals that arrived before the call are not seen.
+/// enabled. Cancellation safe: a signal that arrives between two calls, as in a `select!` that handles another event,
+/// completes the next one (Unix). Signals before the first call are not seen.
 ///
 /// # Errors
 /// `Internal` if the handler cannot be installed.
@@ -33,58 +34,92 @@ pub async fn shutdown_signal() -> Result<(), Error> {
 #[cfg(unix)]
 async fn wait() -> std::io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
-    let _waiting = impatience::Waiting::start()?;
+    let waiting = between::Waiting::start()?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+    if waiting.is_asked() {
+        // The runtime may still have to pass the signal on, which is then not left to the next call.
+        tokio::task::yield_now().await;
+    } else {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
     }
+    waiting.answer();
     Ok(())
 }
 
-/// A ctrl-c that no one waits for: the user has lost patience with the shutdown, or with a runtime that is blocked.
+/// What arrives while no call waits. The next call completes at once. After a ctrl-c there is no next call: the user has
+/// lost patience with the shutdown, or with a runtime that is blocked.
 #[cfg(unix)]
-mod impatience {
+mod between {
     use std::io;
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::sync::{Arc, Mutex, PoisonError};
+    use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    use signal_hook::flag;
 
     /// The exit code of a process that SIGINT has ended, as shells report it.
     const INTERRUPTED: i32 = 130;
 
-    /// How many calls wait for a signal, and the condition under which SIGINT ends the process, once it is registered.
-    static STATE: Mutex<(usize, Option<Arc<AtomicBool>>)> = Mutex::new((0, None));
+    /// How many calls wait for a signal, and the handlers, once they are registered.
+    static STATE: Mutex<(usize, Option<Handlers>)> = Mutex::new((0, None));
 
-    pub(super) struct Waiting;
+    #[derive(Clone)]
+    struct Handlers {
+        /// Whether SIGINT ends the process.
+        ends: Arc<AtomicBool>,
+        /// Whether a signal has arrived for which no call has completed.
+        asked: Arc<AtomicBool>,
+    }
+
+    impl Handlers {
+        fn register() -> io::Result<Self> {
+            let (ends, asked) = <(Arc<AtomicBool>, Arc<AtomicBool>)>::default();
+            flag::register_conditional_shutdown(SIGINT, INTERRUPTED, ends.clone())?;
+            for signal in [SIGTERM, SIGINT] {
+                flag::register(signal, asked.clone())?;
+            }
+            Ok(Self { ends, asked })
+        }
+    }
+
+    pub(super) struct Waiting(Handlers);
 
     impl Waiting {
         pub(super) fn start() -> io::Result<Self> {
-            let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
-            if state.1.is_none() {
-                let ends = Arc::new(AtomicBool::new(false));
-                let (signal, condition) = (signal_hook::consts::SIGINT, ends.clone());
-                signal_hook::flag::register_conditional_shutdown(signal, INTERRUPTED, condition)?;
-                state.1 = Some(ends);
-            }
-            state.0 += 1;
-            Self::set(&state);
-            Ok(Self)
+            let (waiting, handlers) = &mut *state();
+            let handlers = match handlers {
+                Some(handlers) => handlers,
+                None => handlers.insert(Handlers::register()?),
+            };
+            *waiting += 1;
+            handlers.ends.store(false, Ordering::SeqCst);
+            Ok(Self(handlers.clone()))
         }
 
-        fn set((waiting, ends): &(usize, Option<Arc<AtomicBool>>)) {
-            if let Some(ends) = ends {
-                ends.store(*waiting == 0, Ordering::SeqCst);
-            }
+        pub(super) fn is_asked(&self) -> bool {
+            self.0.asked.load(Ordering::SeqCst)
+        }
+
+        /// A call completes.
+        pub(super) fn answer(&self) {
+            self.0.asked.store(false, Ordering::SeqCst);
         }
     }
 
     impl Drop for Waiting {
         fn drop(&mut self) {
-            let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
-            state.0 -= 1;
-            Self::set(&state);
+            let (waiting, _) = &mut *state();
+            *waiting -= 1;
+            self.0.ends.store(*waiting == 0, Ordering::SeqCst);
         }
+    }
+
+    fn state() -> MutexGuard<'static, (usize, Option<Handlers>)> {
+        STATE.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
