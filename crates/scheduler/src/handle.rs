@@ -100,7 +100,7 @@ impl Handle {
     }
 
     /// Fires ticks of this job again, from now on. Ticks that passed in the meantime are not made
-    /// up.
+    /// up, except those of a job that must not be lost: it goes on at once with what is not done.
     ///
     /// # Errors
     /// As [`pause`](Self::pause).

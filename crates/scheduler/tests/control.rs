@@ -156,6 +156,54 @@ fn a_shutdown_does_not_wait_for_ever_for_a_store() {
     });
 }
 
+#[test]
+fn a_job_that_must_not_be_lost_goes_on_at_once_when_it_is_resumed() {
+    block_on(async {
+        let world = World::before_midnight(secs(605));
+        let log = Log::default();
+        let clock = world.clock(0);
+        let node = Node::with_faults(&world, 0, &log, move || {
+            let outage = common::DAY..common::DAY + secs(10);
+            if outage.contains(&clock.now().since_origin()) {
+                Fault::Unavailable
+            } else {
+                Fault::None
+            }
+        });
+        let kept = lock("10m").completion(Completion::on_success());
+        let handle = node.start([node.job(kept, every(600), secs(1))]);
+        world.run_until(secs(5)).await;
+        handle.pause("job").await.unwrap();
+        world.run_until(secs(60)).await;
+        assert_eq!(log.slots(), [-600]);
+        handle.resume("job").await.unwrap();
+        world.run_until(secs(65)).await;
+        assert_eq!(log.slots(), [-600, 0]);
+        assert_eq!(log.starts()[1], secs(60));
+    });
+}
+
+#[test]
+fn what_was_missed_is_not_forgotten_while_the_job_is_paused() {
+    block_on(async {
+        let (world, log, first) = alone();
+        let kept = || lock("10m").completion(Completion::on_success());
+        let handle = first.start([first.job(kept(), every(600), secs(1))]);
+        world.run_until(secs(2)).await;
+        handle.shutdown(secs(1)).await.unwrap();
+        world.run_until(secs(1_205)).await;
+        let later = Node::new(&world, 1, &log);
+        let handle = later.start([later.job(kept(), every(600), secs(1))]);
+        // Before the store has answered what was missed.
+        handle.pause("job").await.unwrap();
+        world.run_until(secs(1_210)).await;
+        assert_eq!(log.slots(), [0]);
+        handle.resume("job").await.unwrap();
+        world.run_until(secs(1_220)).await;
+        assert_eq!(log.slots(), [0, 600, 1200]);
+    });
+}
+
 /// The second one arrives with the first, or while the lock is given back.
 #[test]
 fn a_second_shutdown_leaves_the_store_its_time_to_unlock() {

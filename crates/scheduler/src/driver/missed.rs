@@ -64,6 +64,12 @@ impl Questions {
         self.ask(shared);
     }
 
+    /// Adds a question in place of the one that waits for this job, if there is one.
+    pub(super) fn renew(&mut self, shared: &Arc<Shared>, id: JobId, job: Arc<Job>) {
+        self.waiting.retain(|question| question.id != id);
+        self.add(shared, id, job);
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.asked.is_empty() && self.waiting.is_empty()
     }

@@ -383,14 +383,19 @@ impl Driver {
         self.forget_stale_timers();
     }
 
-    /// Plans a job that has begun, from now on.
+    /// Plans a job that has begun, from now on. What is left of a job that must not be lost is not
+    /// left until its next slot.
     fn plan_again(&mut self, id: JobId) {
         let now = self.shared.clock.system_time();
         let entry = self.entry(id);
-        if entry.job.schedule.delay().is_none() {
+        let job = entry.job.clone();
+        if job.schedule.delay().is_none() {
             self.plan_slot(id, now);
         } else if entry.active.is_none() {
             self.plan_delay(id);
+        }
+        if job.runs_in_order() {
+            self.questions.renew(&self.shared, id, job);
         }
     }
 
