@@ -20,7 +20,8 @@ use crate::{MissedReason, Observer, Tick, TickEnd};
 /// - `taken` (another replica has the slot): the normal outcome on all replicas but one;
 /// - `given_up` (all attempts at the slot were made, or the last slot taken is ahead of the store's clock:
 ///   an operator has to act);
-/// - `busy` (the lock stayed taken), `store_failed`;
+/// - `busy` (the lock stayed taken), `store_failed` (until the slot was too late, or the next one due; not for a job that
+///   must not be lost, which waits on);
 /// - `too_late`, `superseded`, `overlap`, `set_back`, `paused`, `shutdown`: the [`MissedReason`].
 ///
 /// ```

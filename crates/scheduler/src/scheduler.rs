@@ -9,7 +9,7 @@ use shedlock_core::{Clock, Error, ErrorKind, Executor, SystemClock, check_runtim
 use shedlock_support::spawn;
 use tokio::sync::mpsc;
 
-use crate::driver::{Driver, Shared};
+use crate::driver::{Driver, Failing, Shared};
 use crate::handle::Fate;
 use crate::{Handle, Job, Observer};
 
@@ -110,6 +110,7 @@ impl Scheduler {
             observer: self.observer,
             seed: self.seed,
             fate: fate.clone(),
+            failing: Failing::default(),
         };
         let driver = Driver::new(shared, self.jobs, commands)?;
         spawn(&runtime, driver.run());

@@ -95,7 +95,9 @@ pub enum TickEnd {
     GivenUp(Skip),
     /// Another owner held the lock as long as the tick could wait.
     Busy(Skip),
-    /// The store was unavailable, or refused the attempt, as long as the tick could wait.
+    /// The store was unavailable, or refused the attempt, as long as the tick could wait: until its late limit, or until
+    /// a newer slot was due. The first of the failures before it was logged as a warning. A job that must not be lost
+    /// waits as long as the store fails, so that the warning is all there is until it goes on.
     Failed(Error),
     /// It was not tried, or no longer tried.
     Missed(MissedReason),
@@ -149,7 +151,8 @@ impl fmt::Display for TickEnd {
 pub enum MissedReason {
     /// Its late policy did not allow a later start.
     TooLate,
-    /// A newer slot of the job was due.
+    /// A newer slot of the job was due. If the last attempt at this one had failed at the store, the end is
+    /// [`TickEnd::Failed`] instead.
     Superseded,
     /// A run was in progress here, and the job does not queue.
     Overlap,

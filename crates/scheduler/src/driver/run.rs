@@ -68,7 +68,7 @@ pub(super) async fn run(
         let wake = pauses.next(&shared, &unsuccessful);
         tokio::select! {
             biased;
-            told = told_to_end(&mut phase) => return told,
+            told = told_to_end(&mut phase) => return ended_by(told, unsuccessful),
             () = shared.clock.sleep_until(wake) => {}
         }
         if !shared.allows(&job, &due) {
@@ -152,6 +152,17 @@ async fn told_to_end(phase: &mut watch::Receiver<Phase>) -> TickEnd {
     end_by(told).unwrap_or(TickEnd::Missed(MissedReason::Shutdown))
 }
 
+/// Returns how a tick ends that has to end after this attempt. If a newer slot is due, the store has
+/// failed as long as the tick could wait.
+fn ended_by(told: TickEnd, unsuccessful: TickEnd) -> TickEnd {
+    match (told, unsuccessful) {
+        (TickEnd::Missed(MissedReason::Superseded), TickEnd::Failed(error)) => {
+            TickEnd::Failed(error)
+        }
+        (told, _) => told,
+    }
+}
+
 pub(super) enum Attempted {
     End(TickEnd),
     /// Another replica has taken the slot, or a later one.
@@ -195,7 +206,13 @@ pub(super) async fn attempt(
             }
         }
     };
-    attempted(outcome, job, due.slot)
+    let attempted = attempted(outcome, job, due.slot);
+    match &attempted {
+        Attempted::NotYet(TickEnd::Failed(error)) => shared.warn_of(job, due, error),
+        Attempted::End(TickEnd::Failed(_)) => {}
+        _ => shared.failing.forget(job.name()),
+    }
+    attempted
 }
 
 /// Returns what the outcome means for the slot of the tick.

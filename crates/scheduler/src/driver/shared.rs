@@ -6,9 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use shedlock_core::{Clock, Executor, Slot};
+use shedlock_core::{Clock, Error, Executor, Slot};
 
 use super::due::Due;
+use super::failing::Failing;
 use super::later;
 use super::panics::message_of;
 use crate::handle::Fate;
@@ -21,6 +22,7 @@ pub(crate) struct Shared {
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) seed: u64,
     pub(crate) fate: Arc<Fate>,
+    pub(crate) failing: Failing,
 }
 
 impl Shared {
@@ -56,6 +58,21 @@ impl Shared {
     /// Returns true if this tick may still start now. A requested start is never too late.
     pub(super) fn allows(&self, job: &Job, due: &Due) -> bool {
         due.is_asked_for() || due.slot.is_none_or(|slot| self.in_time(job, slot))
+    }
+
+    /// Logs that an attempt failed which is repeated, if that is news.
+    pub(super) fn warn_of(&self, job: &Job, due: &Due, error: &Error) {
+        let name = job.name();
+        self.unharmed(name, || {
+            if self.failing.is_news(name, error) {
+                tracing::warn!(
+                    job = name,
+                    slot = due.slot.map(tracing::field::display),
+                    error = %format_args!("{:#}", error.cause(name)),
+                    "attempt failed, retrying"
+                );
+            }
+        });
     }
 
     /// Logs how a tick ended, and notifies the observer.
