@@ -22,7 +22,7 @@ use crate::statement::{Field, Statement, Values};
 /// What is known about the sessions behind the connections of one provider.
 #[derive(Debug)]
 pub(crate) struct Sharing {
-    /// The user's choice, if there is one: then nothing is detected.
+    /// Whether statements are prepared, if the user has said so. If they are not, nothing is detected.
     prepared: Option<bool>,
     /// A pooler was found.
     is_found: AtomicBool,
@@ -56,9 +56,14 @@ impl Sharing {
         self.prepared == Some(false) || self.is_found.load(Ordering::Relaxed)
     }
 
+    /// Whether prepared statements may be kept in a session that is ours, or may be another one's.
+    pub(crate) fn keeps_statements(&self, is_ours: bool) -> bool {
+        self.prepared.unwrap_or(is_ours && !self.is_shared())
+    }
+
     /// A session that was thought to be ours has lost a prepared statement. Returns whether the next one can do without.
     pub(crate) fn lost_a_statement(&self) -> bool {
-        self.found("a prepared statement was lost")
+        self.prepared.is_none() && self.found("a prepared statement was lost")
     }
 
     /// Opens a connection and sets up its session, if the session is ours.
@@ -67,12 +72,8 @@ impl Sharing {
         options: &D::Options,
         clock: &dyn Clock,
     ) -> Result<Opened<D>, Failure> {
-        if self.is_shared() {
-            return shared::<D>(options).await;
-        }
         let mark = format!("{:016x}", clock.random());
-        let marked = D::marked(options, &mark).filter(|_| self.prepared.is_none());
-        let Some((marked, session_init)) = marked else {
+        let Some((marked, session_init)) = D::marked(options, &mark) else {
             let mut connection = D::connect(options).await?;
             if let Some(text) = D::DIALECT.session_init {
                 run::<D>(&mut connection, Statement::plain(text)).await?;
@@ -83,6 +84,9 @@ impl Sharing {
                 session: None,
             });
         };
+        if self.is_shared() {
+            return shared::<D>(options).await;
+        }
         let mut connection = match D::connect(&marked).await {
             Err(failure) if failure.class == Class::Startup => {
                 let opened = shared::<D>(options).await?;
@@ -129,8 +133,8 @@ impl Sharing {
     }
 
     fn found(&self, how: &'static str) -> bool {
-        let is_first = self.prepared.is_none() && !self.is_found.swap(true, Ordering::Relaxed);
-        if is_first {
+        let is_first = !self.is_found.swap(true, Ordering::Relaxed);
+        if is_first && self.prepared.is_none() {
             tracing::info!(
                 how,
                 "the database is reached through a connection pooler such as PgBouncer: statements \

@@ -85,10 +85,13 @@ pub(crate) async fn sessions_without_autocommit_are_refused(server: &str) {
 /// The provider's own sessions do not depend on the server's setting.
 pub(crate) async fn own_sessions_switch_autocommit_on(server: &str) {
     let room = Room::migrated(server).await;
-    let provider = room.provider().await;
-    let lease = take(&provider, "job").await;
-    assert_eq!(room.rows().await, 1);
-    free(&provider, &lease).await;
+    let plain = crate::common::with_option(&room.url, "prepared", "false");
+    let plain = MySqlProvider::connect(&plain).await.unwrap();
+    for provider in [room.provider().await, plain] {
+        let lease = take(&provider, "job").await;
+        assert_eq!(room.rows().await, 1);
+        free(&provider, &lease).await;
+    }
 }
 
 /// Over a pool, texts are literals that name their character set.

@@ -145,6 +145,32 @@ async fn pgbouncer_in_session_pooling_serves() {
     }
 }
 
+/// The settings of a session that other clients get next.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_insists_on_preparing_leaves_its_settings_in_no_shared_session() {
+    let dropped = ("ignore_startup_parameters", "extra_float_digits,options");
+    for settings in [&[][..], &[dropped]] {
+        let Some(bouncer) = Bouncer::with(settings).await else {
+            return;
+        };
+        bouncer.set("default_pool_size", "1").await;
+        let url = bouncer.database().await;
+        let mut client = session(&url).await;
+        let mut settings = async || {
+            let text = "SELECT concat_ws(' ', current_setting('enable_seqscan'), current_setting('jit'), \
+                        current_setting('lock_timeout'))";
+            let row = sqlx::raw_sql(text).fetch_one(&mut client).await.unwrap();
+            row.get::<String, _>(0)
+        };
+        let before = settings().await;
+        for provider in each(&with_option(&url, "prepared", "true")).await {
+            // Whether the session keeps a statement depends on PgBouncer's version.
+            let _ = provider.attempt(&request("job")).await;
+            assert_eq!(settings().await, before);
+        }
+    }
+}
+
 /// Providers that send their statements in different orders, over two sessions. If each numbered its prepared
 /// statements, an attempt of one could run as the listing of another.
 #[tokio::test(flavor = "multi_thread")]

@@ -218,7 +218,7 @@ impl<B: Driver> InUse<B> {
                 proof: Some(&lent.of.proof),
             },
             Self::Own(held) => Session {
-                keeps_statements: held.opened.is_ours && !held.own.sharing.is_shared(),
+                keeps_statements: held.own.sharing.keeps_statements(held.opened.is_ours),
                 connection: &mut held.opened.connection,
                 proof: None,
             },
