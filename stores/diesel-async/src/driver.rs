@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 use diesel_async::AsyncConnection;
 use shedlock_sql::driver::{
-    Class, Dialect, Driver, Failure, How, Reply, Server, Statement, Values,
+    Class, Dialect, Driver, Failure, Fill, How, Reply, Server, Statement, Values,
 };
 
 use crate::failure::{Report, connecting};
@@ -58,9 +58,6 @@ impl<C> Session<C> {
     }
 }
 
-/// The assumed size of a pool: up to this many broken sessions are tried before the pool opens a new one.
-const BROKEN: u32 = 16;
-
 impl<C: Database> Server for DieselAsync<C> {}
 
 impl<C: Database> Driver for DieselAsync<C> {
@@ -100,8 +97,8 @@ impl<C: Database> Driver for DieselAsync<C> {
         }
     }
 
-    fn pooled(_: &Connections<C>) -> (u32, bool) {
-        (BROKEN, false)
+    fn fill(connections: &Connections<C>) -> Option<Fill> {
+        connections.fill()
     }
 
     async fn run<'a>(

@@ -22,5 +22,6 @@ pub use driver::DieselAsync;
 pub use mysql::MySqlProvider;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresProvider;
+pub use shedlock_sql::driver::Fill;
 pub use shedlock_sql::{Builder, Duties, SqlStore, TimeMode};
 pub use source::{ConnectionSource, Connections};

@@ -7,6 +7,8 @@ use diesel_async::pooled_connection::deadpool;
 #[cfg(feature = "mobc")]
 use diesel_async::pooled_connection::mobc;
 use shedlock_sql::driver::BoxError;
+#[cfg(feature = "deadpool")]
+use shedlock_sql::driver::Fill;
 
 use crate::ConnectionSource;
 
@@ -34,6 +36,13 @@ macro_rules! pools {
         pool! { $connection, deadpool::Pool<$connection>, deadpool::Object<$connection>, get,
             fn is_closed(&self) -> bool {
                 Self::is_closed(self)
+            }
+
+            fn fill(&self) -> Option<Fill> {
+                let status = self.status();
+                let [open, idle, most] = [status.size, status.available, status.max_size]
+                    .map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+                Some(Fill { open, idle, most })
             }
 
             fn discard(lent: Self::Lent) {

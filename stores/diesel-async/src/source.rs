@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use diesel_async::{AsyncConnection, TransactionManager as _};
 use shedlock_core::BoxFuture;
-use shedlock_sql::driver::BoxError;
+use shedlock_sql::driver::{BoxError, Fill};
 
 /// A source of diesel-async connections: your application's pool.
 ///
@@ -86,6 +86,12 @@ pub trait ConnectionSource: Send + Sync + 'static {
         false
     }
 
+    /// How many connections the source has. By default, `None`: it does not tell. Once the server has refused a login, each call
+    /// then waits as one that logs in, although one may be idle.
+    fn fill(&self) -> Option<Fill> {
+        None
+    }
+
     /// Ends a session that may be broken, or whose last reply was not read. It must not be lent again.
     ///
     /// By default, the connection goes back with a transaction manager in error, which diesel-async reports as broken.
@@ -108,12 +114,18 @@ impl<C> Connections<C> {
     pub(crate) fn is_closed(&self) -> bool {
         self.0.is_closed()
     }
+
+    pub(crate) fn fill(&self) -> Option<Fill> {
+        self.0.fill()
+    }
 }
 
 trait Lends<C>: Send + Sync {
     fn lend(&self) -> BoxFuture<'_, Result<Box<dyn Lent<C>>, BoxError>>;
 
     fn is_closed(&self) -> bool;
+
+    fn fill(&self) -> Option<Fill>;
 }
 
 pub(crate) trait Lent<C>: Send {
@@ -144,6 +156,10 @@ impl<S: ConnectionSource> Lends<S::Connection> for S {
 
     fn is_closed(&self) -> bool {
         ConnectionSource::is_closed(self)
+    }
+
+    fn fill(&self) -> Option<Fill> {
+        ConnectionSource::fill(self)
     }
 }
 

@@ -140,13 +140,12 @@ macro_rules! execution {
             pooled.close_on_drop();
         }
 
-        fn pooled(pool: &Self::Pool) -> (u32, bool) {
-            (pool.size(), pool.num_idle() > 0)
-        }
-
-        fn taken(pool: &Self::Pool) -> Option<u32> {
-            let is_full = pool.size() >= pool.options().get_max_connections();
-            (is_full && pool.num_idle() == 0).then(|| pool.size())
+        fn fill(pool: &Self::Pool) -> Option<shedlock_sql::driver::Fill> {
+            Some(shedlock_sql::driver::Fill {
+                open: pool.size(),
+                idle: u32::try_from(pool.num_idle()).unwrap_or(u32::MAX),
+                most: pool.options().get_max_connections(),
+            })
         }
 
         fn spare(pool: &Self::Pool) -> Option<u32> {

@@ -12,6 +12,7 @@ mod tls;
 
 pub use provider::TokioPostgresProvider;
 pub use session::TokioPostgres;
+pub use shedlock_sql::driver::Fill;
 pub use shedlock_sql::{Builder, Duties, SqlStore, TimeMode};
 pub use source::{ClientSource, Clients};
 /// The client, in the version that `builder` accepts.

@@ -41,7 +41,7 @@ mod bb8 {
 #[cfg(feature = "deadpool")]
 mod deadpool {
     use deadpool_postgres::{Object, Pool};
-    use shedlock_sql::driver::BoxError;
+    use shedlock_sql::driver::{BoxError, Fill};
     use tokio_postgres::Client;
 
     use crate::ClientSource;
@@ -59,6 +59,13 @@ mod deadpool {
 
         fn is_closed(&self) -> bool {
             Pool::is_closed(self)
+        }
+
+        fn fill(&self) -> Option<Fill> {
+            let status = self.status();
+            let [open, idle, most] = [status.size, status.available, status.max_size]
+                .map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+            Some(Fill { open, idle, most })
         }
 
         fn discard(lent: Self::Lent) {

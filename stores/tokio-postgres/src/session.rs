@@ -10,7 +10,7 @@ use shedlock_core::{SystemClock, within};
 use shedlock_provider::untrusted;
 use shedlock_sql::driver::postgres::{self, POSTGRES};
 use shedlock_sql::driver::{
-    BoxError, Class, Dialect, Driver, Failure, How, Proof, Refusal, Reply, Server, Statement,
+    BoxError, Class, Dialect, Driver, Failure, Fill, How, Proof, Refusal, Reply, Server, Statement,
     Value, Values, check_proof,
 };
 use shedlock_support::causes;
@@ -74,9 +74,6 @@ impl Drop for OwnSession {
 
 /// How long a clean end may take.
 const GOODBYE: Duration = Duration::from_secs(1);
-
-/// The assumed size of a pool: up to this many broken sessions are tried before the pool opens a new one.
-const BROKEN: u32 = 16;
 
 impl Session {
     fn of(kind: Kind) -> Self {
@@ -265,8 +262,8 @@ impl Driver for TokioPostgres {
         }
     }
 
-    fn pooled(_: &Clients) -> (u32, bool) {
-        (BROKEN, false)
+    fn fill(clients: &Clients) -> Option<Fill> {
+        clients.fill()
     }
 
     async fn run<'a>(

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use shedlock_core::BoxFuture;
-use shedlock_sql::driver::BoxError;
+use shedlock_sql::driver::{BoxError, Fill};
 use tokio_postgres::Client;
 
 /// A source of tokio-postgres clients: your application's pool, or a client that it shares.
@@ -80,6 +80,12 @@ pub trait ClientSource: fmt::Debug + Send + Sync + 'static {
         false
     }
 
+    /// How many clients the source has. By default, `None`: it does not tell. Once the server has refused a login, each call
+    /// then waits as one that logs in, although one may be idle.
+    fn fill(&self) -> Option<Fill> {
+        None
+    }
+
     /// Returns the client itself.
     fn client(lent: &Self::Lent) -> &Client;
 
@@ -99,12 +105,18 @@ impl Clients {
     pub(crate) fn is_closed(&self) -> bool {
         self.0.is_closed()
     }
+
+    pub(crate) fn fill(&self) -> Option<Fill> {
+        self.0.fill()
+    }
 }
 
 trait Lends: fmt::Debug + Send + Sync {
     fn lend(&self) -> BoxFuture<'_, Result<Box<dyn Lent>, BoxError>>;
 
     fn is_closed(&self) -> bool;
+
+    fn fill(&self) -> Option<Fill>;
 }
 
 pub(crate) trait Lent: Send + Sync {
@@ -135,6 +147,10 @@ impl<S: ClientSource> Lends for S {
 
     fn is_closed(&self) -> bool {
         ClientSource::is_closed(self)
+    }
+
+    fn fill(&self) -> Option<Fill> {
+        ClientSource::fill(self)
     }
 }
 

@@ -34,6 +34,32 @@ pub fn check_proof(said: Option<&str>) -> Result<(), Failure> {
     }
 }
 
+/// How many sessions a pool has.
+#[derive(Clone, Copy, Debug)]
+pub struct Fill {
+    /// Those that are open, in use or idle.
+    pub open: u32,
+    /// Those that are idle, and so are lent without a login.
+    pub idle: u32,
+    /// How many may be open; `u32::MAX` if the pool does not tell.
+    pub most: u32,
+}
+
+impl Fill {
+    /// What is assumed of a pool that does not tell: up to this many broken sessions are tried before it opens a new one,
+    /// and each session may be that of a login.
+    pub(crate) const ASSUMED: Self = Self {
+        open: 16,
+        idle: 0,
+        most: u32::MAX,
+    };
+
+    /// How many sessions there are, if there may be no more and all of them are in use.
+    pub(crate) fn taken(self) -> Option<u32> {
+        (self.idle == 0 && self.open >= self.most).then_some(self.open)
+    }
+}
+
 /// How a statement is sent.
 #[derive(Clone, Copy, Debug)]
 pub enum How<'a> {
@@ -122,14 +148,8 @@ pub trait Driver: Sized + Send + Sync + 'static {
         None
     }
 
-    /// How many sessions the pool has, and whether one of them is idle. A session that is found
-    /// broken leaves the pool.
-    fn pooled(pool: &Self::Pool) -> (u32, bool);
-
-    /// How many sessions the pool has, if it may have no more and all of them are in use.
-    fn taken(_pool: &Self::Pool) -> Option<u32> {
-        None
-    }
+    /// How many sessions the pool has. A session that is found broken leaves the pool. `None` if the pool does not tell.
+    fn fill(pool: &Self::Pool) -> Option<Fill>;
 
     /// How many sessions the pool could lend now, without waiting for one to come back. `None` if that is not visible,
     /// or if a session that waits keeps nothing from others.

@@ -294,7 +294,7 @@ impl<B: Driver> fmt::Debug for Connections<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pool(of) | Self::Spare(of) => {
-                write!(f, "the user's pool of {}", B::pooled(&of.pool).0)
+                write!(f, "the user's pool of {}", of.fill().open)
             }
             Self::Own(own) => write!(f, "own connections, {} unused", own.lock().len()),
         }

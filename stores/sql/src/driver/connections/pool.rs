@@ -13,6 +13,7 @@ use crate::dialect::Proof;
 use crate::driver::Driver;
 use crate::driver::deadline::Deadline;
 use crate::driver::logins::Logins;
+use crate::driver::{Driver, Fill};
 use crate::failure::{Class, Failure};
 
 /// The user's pool. Which of its connections have been idle, and for how long, is not visible.
@@ -90,14 +91,15 @@ impl<B: Driver> PoolConnections<B> {
         deadline: &Deadline,
     ) -> Result<InUse<B>, Failure> {
         let is_proven = wanted == Wanted::Proven || self.may_be_broken();
-        let (size, has_idle) = B::pooled(&self.pool);
+        let fill = self.fill();
+        let has_idle = fill.idle > 0;
         // An idle connection is available at once, unless the pool waits for a reply on one that was dropped silently.
         // When we stop waiting, that one leaves the pool.
         let patience = if has_idle { TEST } else { Duration::MAX };
         // Without an idle connection, the pool logs in, unless it is full. It also does if the idle one is broken.
         let acquire = async {
             let acquire = B::acquire(&self.pool);
-            if B::taken(&self.pool).is_some() {
+            if fill.taken().is_some() {
                 return acquire.await;
             }
             let last_reply = self.replies().last;
@@ -108,7 +110,7 @@ impl<B: Driver> PoolConnections<B> {
         };
         let is_broken = || match deadline.is_too_late_to_connect() {
             true => self.no_connection(Failure::no_connection()),
-            false => Failure::broken(size),
+            false => Failure::broken(fill.open),
         };
         let acquired = deadline.connect(patience, pin!(acquire)).await;
         let acquired = acquired.ok_or_else(is_broken)?;
@@ -132,7 +134,11 @@ impl<B: Driver> PoolConnections<B> {
 
     /// Says so if the pool is why there is no connection.
     fn no_connection(&self, failure: Failure) -> Failure {
-        B::taken(&self.pool).map_or(failure, Failure::exhausted)
+        self.fill().taken().map_or(failure, Failure::exhausted)
+    }
+
+    pub(super) fn fill(&self) -> Fill {
+        B::fill(&self.pool).unwrap_or(Fill::ASSUMED)
     }
 
     /// Whether the next connection may have been cut while it was idle: no reply came through the pool lately, or one
