@@ -867,24 +867,27 @@ DELETE
 FROM `shedlock_run`
 WHERE id IN (SELECT id
   FROM (SELECT id FROM `shedlock_run` WHERE job = :j_job AND started_us <= :j_started
-    AND (started_us < :j_started OR id <= :j_id) ORDER BY started_us, id LIMIT :j_limit) AS excess);
+    AND (started_us < :j_started OR id <= :j_id) ORDER BY started_us, id LIMIT :j_limit) AS excess)
+  AND 18446744073709551615 + (@@autocommit = 0) > 0;
 
 -- prune_old_runs
 DELETE
 FROM `shedlock_run`
 WHERE id IN (SELECT id
-  FROM (SELECT id FROM `shedlock_run` WHERE started_us < :j_started ORDER BY started_us, id LIMIT :j_limit) AS old);
+  FROM (SELECT id FROM `shedlock_run` WHERE started_us < :j_started ORDER BY started_us, id LIMIT :j_limit) AS old)
+  AND 18446744073709551615 + (@@autocommit = 0) > 0;
 
 -- prune_old_audit
 DELETE
 FROM `shedlock_audit`
-WHERE id IN (SELECT id FROM (SELECT id FROM `shedlock_audit` WHERE id < :j_id ORDER BY id LIMIT :j_limit) AS old);
+WHERE id IN (SELECT id FROM (SELECT id FROM `shedlock_audit` WHERE id < :j_id ORDER BY id LIMIT :j_limit) AS old)
+  AND 18446744073709551615 + (@@autocommit = 0) > 0;
 
 -- forget_runs
-DELETE FROM `shedlock_run` WHERE job = :j_job;
+DELETE FROM `shedlock_run` WHERE job = :j_job AND 18446744073709551615 + (@@autocommit = 0) > 0;
 
 -- forget_job
-DELETE FROM `shedlock_job` WHERE job = :j_job;
+DELETE FROM `shedlock_job` WHERE job = :j_job AND 18446744073709551615 + (@@autocommit = 0) > 0;
 
 -- all runs
 SELECT id, job, name, owner, slot_us, attempt, fencing_token, started_us, lock_at_most_us, lock_store, ran_for_us,

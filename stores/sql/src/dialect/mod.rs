@@ -155,6 +155,8 @@ pub(crate) struct JournalWords {
     pub(crate) for_update: &'static str,
     /// What makes an insert do nothing if the row exists: after `INSERT`, and at the end.
     pub(crate) ignores: [&'static str; 2],
+    /// A condition that fails in a session whose statements do not commit by themselves.
+    pub(crate) guarded: &'static str,
     /// What begins and ends a transaction.
     pub(crate) frame: Frame,
     /// The same in a session of the user's. It also limits how long the transaction waits for the locks of others, because
@@ -310,6 +312,7 @@ impl Dialect {
             for_update = self.journal.for_update;
             ignore = ignore;
             ignored = ignored;
+            guarded = self.journal.guarded;
         }
         let mut statement = Statement::new(self.placeholders, &pieces.expand(template), fields);
         statement.prepared = options.prepares() && !statement.binds.is_empty();

@@ -115,18 +115,18 @@ impl Statements {
                 "DELETE FROM {run} WHERE id IN (SELECT id FROM (SELECT id FROM {run} \
                  WHERE job = :j_job AND started_us <= :j_started \
                  AND (started_us < :j_started OR id <= :j_id) \
-                 ORDER BY started_us, id LIMIT :j_limit) AS excess)",
+                 ORDER BY started_us, id LIMIT :j_limit) AS excess){guarded}",
             ),
             prune_old_runs: plain(
                 "DELETE FROM {run} WHERE id IN (SELECT id FROM (SELECT id FROM {run} \
-                 WHERE started_us < :j_started ORDER BY started_us, id LIMIT :j_limit) AS old)",
+                 WHERE started_us < :j_started ORDER BY started_us, id LIMIT :j_limit) AS old){guarded}",
             ),
             prune_old_audit: plain(
                 "DELETE FROM {audit} WHERE id IN (SELECT id FROM (SELECT id FROM {audit} \
-                 WHERE id < :j_id ORDER BY id LIMIT :j_limit) AS old)",
+                 WHERE id < :j_id ORDER BY id LIMIT :j_limit) AS old){guarded}",
             ),
-            forget_runs: plain("DELETE FROM {run} WHERE job = :j_job"),
-            forget_job: plain("DELETE FROM {job} WHERE job = :j_job"),
+            forget_runs: plain("DELETE FROM {run} WHERE job = :j_job{guarded}"),
+            forget_job: plain("DELETE FROM {job} WHERE job = :j_job{guarded}"),
         }
     }
 }

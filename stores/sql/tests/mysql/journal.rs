@@ -1,7 +1,8 @@
 //! The journal beside a lock table of MySQL or MariaDB.
 
 use shedlock_conformance::journal;
-use shedlock_core::LockProvider as _;
+use shedlock_core::{ErrorKind, JobChange, JournalEntry, LockProvider as _, Retention};
+use shedlock_sqlx::MySqlProvider;
 
 use crate::common::with_option;
 use crate::room::Room;
@@ -24,4 +25,22 @@ pub(crate) async fn replicas_share_a_journal(server: &str) {
         journals.push(room.provider().await.journal().unwrap());
     }
     journal::contended(&journals).await;
+}
+
+/// What it removes there would come back, and its rows would stay locked until then.
+pub(crate) async fn a_session_without_autocommit_removes_nothing(server: &str) {
+    let room = Room::migrated(server).await;
+    let journal = room.provider().await.journal().unwrap();
+    let _ = journal.migrate().await.unwrap();
+    let job = JournalEntry::Job(JobChange::new("job"));
+    journal.record(&[job]).await.unwrap();
+    let pool = room.pool("+00:00", "SET autocommit = 0").await;
+    let provider = MySqlProvider::new(pool);
+    let lent = provider.journal().unwrap();
+    let error = lent.forget("job").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
+    assert!(error.to_string().contains("autocommit"), "{error}");
+    let error = lent.prune("job", &Retention::default()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
+    assert!(journal.forget("job").await.unwrap());
 }

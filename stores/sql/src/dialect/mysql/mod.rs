@@ -65,6 +65,9 @@ use crate::statement::Placeholders;
 /// The number to which the guard adds one. It also distinguishes the guard's error from others with the same code.
 pub(crate) const LARGEST: &str = "18446744073709551615";
 
+/// The guard of the journal's statements: autocommit is on.
+const GUARDED: &str = " AND 18446744073709551615 + (@@autocommit = 0) > 0";
+
 /// The last second of `TIMESTAMP` less a day, so that no session's zone can exceed the limit.
 const TIMESTAMP_ENDS: Duration = Duration::from_secs(2_147_483_647 - 86_400);
 /// The end of the year 9998.
@@ -216,6 +219,7 @@ pub static MYSQL: Dialect = Dialect {
         has_index: |_| "1 = 1".to_owned(),
         for_update: " FOR UPDATE",
         ignores: ["IGNORE ", ""],
+        guarded: GUARDED,
         frame: (&["BEGIN"], &["COMMIT"]),
         lent_frame: (
             &[

@@ -167,6 +167,7 @@ pub static POSTGRES: Dialect = Dialect {
         },
         for_update: " FOR UPDATE",
         ignores: ["", " ON CONFLICT DO NOTHING"],
+        guarded: "",
         frame: (&["BEGIN"], &["COMMIT"]),
         lent_frame: (&["BEGIN", "SET LOCAL lock_timeout = '1s'"], &["COMMIT"]),
         may_not_create: "NOT pg_catalog.has_schema_privilege(COALESCE(\

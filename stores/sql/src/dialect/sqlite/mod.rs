@@ -142,6 +142,7 @@ pub static SQLITE: Dialect = Dialect {
         },
         for_update: "",
         ignores: ["", " ON CONFLICT DO NOTHING"],
+        guarded: "",
         // It keeps other writers away from the start. Two transactions that read first would deadlock.
         frame: (&["BEGIN IMMEDIATE"], &["COMMIT"]),
         lent_frame: (&["BEGIN IMMEDIATE"], &["COMMIT"]),
