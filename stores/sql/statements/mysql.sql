@@ -596,7 +596,7 @@ ORDER BY `locked_at` DESC LIMIT 1;
 SET SESSION innodb_lock_wait_timeout = CAST(LEAST(@@innodb_lock_wait_timeout, 5) AS SIGNED), SESSION autocommit = 1;
 
 -- before each statement on a connection that is not ours
-SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; COMMIT AND NO CHAIN NO RELEASE;
 
 -- doctor: engine
 SELECT CASE

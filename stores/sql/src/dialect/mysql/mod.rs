@@ -32,9 +32,10 @@
 //!   to the primary. The clause applies to the tables of its own query level. The record is read one level below, where
 //!   the clause locks nothing.
 //! - **Own transaction.** On a connection that is not ours, `SET TRANSACTION` precedes each statement in the same request.
-//!   It fails in a transaction (also in one of XA), and is otherwise for the statement's own one only. The level is the
-//!   servers' default, which each format of the binary log accepts. `@@in_transaction` would make statements unsafe for
-//!   statement-based logs, and MySQL lacks it.
+//!   It fails in a transaction (also in one of XA). The level is for the session's next transaction, which is the user's
+//!   if the statement fails or touches no table with transactions. So a `COMMIT` of nothing takes it back at once, and the
+//!   statement runs at the session's own level. `@@in_transaction` would make statements unsafe for statement-based logs,
+//!   and MySQL lacks it.
 //! - **Replicas.** With statement-based binary logging, a replica runs the statements again, later, with the logged
 //!   time for `UTC_TIMESTAMP` and its own for `SYSDATE`. There, a lease that was extended in time looks expired, and
 //!   the extension or the mark of a slot changes nothing. So on such a server every statement uses `UTC_TIMESTAMP`.
@@ -168,7 +169,7 @@ pub static MYSQL: Dialect = Dialect {
          CAST(LEAST(@@innodb_lock_wait_timeout, 5) AS SIGNED), SESSION autocommit = 1",
     ),
     alone: Alone {
-        before: "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; ",
+        before: "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; COMMIT AND NO CHAIN NO RELEASE; ",
         after: "",
     },
     makes_space: None,
