@@ -10,10 +10,12 @@ use diesel::sql_types::{BigInt, HasSqlType, Text, Untyped};
 use diesel_async::{AsyncConnectionCore, RunQueryDsl};
 use shedlock_sql::driver::{BoxError, Reply, Statement, Value, Values};
 
-/// A text with placeholders, and its values. diesel prepares it once per connection, as the application's own queries.
+/// A text with placeholders, and its values. diesel prepares it, as the application's own queries.
 pub(crate) struct Prepared<'a> {
     pub(crate) text: &'a str,
     pub(crate) values: Vec<Value<'a>>,
+    /// Whether the connection keeps it for the next time.
+    pub(crate) is_kept: bool,
 }
 
 impl<D> QueryFragment<D> for Prepared<'_>
@@ -24,6 +26,9 @@ where
 {
     fn walk_ast<'b>(&'b self, mut pass: AstPass<'_, 'b, D>) -> QueryResult<()> {
         pass.push_sql(self.text);
+        if !self.is_kept {
+            pass.unsafe_to_cache_prepared();
+        }
         for value in &self.values {
             match value {
                 Value::Text(text) => pass.push_bind_param_value_only::<Text, str>(text)?,
@@ -95,6 +100,7 @@ where
     let query = Prepared {
         text: statement.shared_text(),
         values: statement.bound(values).collect(),
+        is_kept: statement.is_prepared(),
     };
     let mut reply = Reply::default();
     if statement.returns_rows() {
@@ -122,6 +128,10 @@ pub(crate) async fn rows(
     connection: &mut diesel_async::AsyncMysqlConnection,
     text: &str,
 ) -> QueryResult<Vec<Cells>> {
-    let values = Vec::new();
-    Prepared { text, values }.load(connection).await
+    let query = Prepared {
+        text,
+        values: Vec::new(),
+        is_kept: true,
+    };
+    query.load(connection).await
 }

@@ -265,8 +265,11 @@ impl<B: Driver> Call<'_, B> {
 
     /// The table's columns as they are now; empty if there is no table.
     ///
-    /// The probe is not prepared: it runs rarely, and MariaDB 10.11 was seen to crash when a prepared statement over
-    /// its information_schema ran a second time.
+    /// No session keeps the probe as a prepared statement: it runs rarely, and MariaDB 10.11 was seen to crash when a
+    /// prepared statement over its information_schema ran a second time.
+    ///
+    /// The first look decides which table it is, if the options name no schema. Each later one looks there, whatever its
+    /// session finds by the bare name, until there is no such table any more.
     pub(crate) async fn columns(&self) -> Result<Vec<Column>> {
         let columns = self.columns_at(&self.options).await;
         columns.map_err(|failure| self.explained(failure, false))

@@ -128,6 +128,12 @@ impl Statement {
         &self.text
     }
 
+    /// Whether a session that keeps prepared statements keeps this one.
+    #[must_use]
+    pub fn is_prepared(&self) -> bool {
+        self.prepared
+    }
+
     /// Whether its reply has rows.
     #[must_use]
     pub fn returns_rows(&self) -> bool {
