@@ -271,8 +271,17 @@ impl<B: Driver> Call<'_, B> {
     /// The first look decides which table it is, if the options name no schema. Each later one looks there, whatever its
     /// session finds by the bare name, until there is no such table any more.
     pub(crate) async fn columns(&self) -> Result<Vec<Column>> {
-        let columns = self.columns_at(&self.options).await;
-        columns.map_err(|failure| self.explained(failure, false))
+        loop {
+            let schema = self.plans.schema();
+            let options = self.options.found_in(schema.as_ref());
+            let columns = self.columns_at(&options).await;
+            let columns = columns.map_err(|failure| self.explained(failure, false))?;
+            let first = columns.first();
+            let found = first.and_then(|column| self.options.schema_found(column));
+            if self.plans.settles(schema.as_ref(), found) {
+                return Ok(columns);
+            }
+        }
     }
 
     /// The columns of the table of these options.

@@ -46,6 +46,13 @@ impl Identifier {
         Err(invalid(format!("{what} cannot be called {text:?}: {why}")))
     }
 
+    /// A name from the catalogue, unless it needs escaping.
+    pub(crate) fn found(name: &str) -> Option<Self> {
+        let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '-' | '.' | ' ');
+        let is_name = !name.is_empty() && name.chars().all(is_plain);
+        is_name.then(|| Self(name.into()))
+    }
+
     /// This name as the catalogue spells it, if it differs in nothing but its case.
     pub(crate) fn spelled(&self, found: &str) -> Option<Self> {
         let is_same = self.0.eq_ignore_ascii_case(found);
@@ -129,6 +136,14 @@ impl Table {
         let name = Some(&self.name).filter(|name| name.as_str() != usual);
         let table = name.map(|name| format!("table={}", value(name)));
         schema.chain(table).collect::<Vec<_>>().join("&")
+    }
+
+    /// The same table in the schema in which it was found, unless the name includes one.
+    pub(crate) fn found_in(&self, schema: Option<&Identifier>) -> Self {
+        Self {
+            schema: self.schema.as_ref().or(schema).cloned(),
+            name: self.name.clone(),
+        }
     }
 
     /// The table beside this one whose name has this suffix.

@@ -8,6 +8,7 @@ use shedlock_core::{Clock, LockDefaults, SystemClock};
 use shedlock_provider::{Result, TimeMode, invalid};
 
 use crate::identifier::{Fold, Identifier, Table};
+use crate::shape::Column;
 use crate::zone;
 
 // Our own columns. They are part of the wire format and have the same names in every table.
@@ -41,6 +42,23 @@ pub(crate) struct Options {
     /// Whether each statement then checks this as well, because its proof is in the same request.
     pub(crate) checks_itself: bool,
     settings: Settings,
+}
+
+impl Options {
+    /// The schema in which the table with this column was found, if these options name none.
+    pub(crate) fn schema_found(&self, column: &Column) -> Option<Identifier> {
+        match self.table.schema {
+            Some(_) => None,
+            None => Identifier::found(column.schema.as_deref()?),
+        }
+    }
+
+    /// The same table in the schema in which it was found.
+    pub(crate) fn found_in(&self, schema: Option<&Identifier>) -> Self {
+        let mut options = self.clone();
+        options.table = self.table.found_in(schema);
+        options
+    }
 }
 
 impl Deref for Options {

@@ -1,12 +1,13 @@
 //! The table's shape and the statements for it, read on first contact and again after they fail.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use shedlock_core::{Moment, SETTINGS, StoreClock};
 use tokio::sync::watch;
 
 use crate::dialect::{Dialect, Statements};
+use crate::identifier::Identifier;
 use crate::options::Options;
 use crate::shape::Shape;
 
@@ -23,6 +24,8 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 pub(crate) struct Plans {
     plan: watch::Sender<Option<Arc<Plan>>>,
+    /// The schema in which the table was found first, if the options name none.
+    schema: Mutex<Option<Identifier>>,
     /// The server's clock, as last observed.
     pub(crate) clock: StoreClock,
 }
@@ -35,12 +38,32 @@ impl Plans {
     pub(crate) fn new(options: &Options) -> Self {
         Self {
             plan: watch::Sender::new(None),
+            schema: Mutex::default(),
             clock: StoreClock::with_clock(Arc::clone(&options.clock)),
         }
     }
 
     pub(crate) fn known(&self) -> Option<Arc<Plan>> {
         self.plan.borrow().clone()
+    }
+
+    pub(crate) fn schema(&self) -> Option<Identifier> {
+        self.schema_found().clone()
+    }
+
+    /// Settles the schema of the table, which was looked for in `asked` and found in `found`. Returns false if it is to be
+    /// looked for again: it has gone from there, or another call has found it elsewhere meanwhile.
+    pub(crate) fn settles(&self, asked: Option<&Identifier>, found: Option<Identifier>) -> bool {
+        let mut known = self.schema_found();
+        if known.as_ref() != asked {
+            return false;
+        }
+        *known = found;
+        asked.is_none() || known.is_some()
+    }
+
+    fn schema_found(&self) -> MutexGuard<'_, Option<Identifier>> {
+        self.schema.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The known plan, unless it lacks our columns and is old enough that they may have been added since.

@@ -11,6 +11,9 @@ pub(crate) struct Shape {
     pub(crate) locked_at: TimeColumn,
     /// ShedLock's columns as the catalogue spells them. `None` if there is no table: as the options do.
     pub(crate) columns: Option<[Identifier; 4]>,
+    /// The schema in which it was found, if the options name none. Statements name it, because sessions of one pool may
+    /// find another table by the same name. `None` if its name needs escaping.
+    pub(crate) schema: Option<Identifier>,
     /// Whether it has all of our own columns. A table without any is ShedLock's; one with some of them is refused.
     pub(crate) is_complete: bool,
     /// What the dialect's probe returned about the server: its version, then the settings that matter, in the dialect's
@@ -65,6 +68,8 @@ pub(crate) struct Column {
     pub(crate) server_time: i64,
     /// Which table this is: its server, its database and itself. The same in every row; empty if there is no telling.
     pub(crate) place: String,
+    /// The schema of the table (on MySQL: its database). The same in every row; `None` for a temporary table.
+    pub(crate) schema: Option<String>,
 }
 
 impl Column {
@@ -84,6 +89,7 @@ impl Column {
             server: text(7)?.unwrap_or_default(),
             server_time: number(8)?.unwrap_or_default(),
             place: text(9)?.unwrap_or_default(),
+            schema: text(10)?,
         })
     }
 }
@@ -111,6 +117,7 @@ impl Shape {
             lock_until: time,
             locked_at: time,
             columns: None,
+            schema: None,
             is_complete: true,
             server: String::new(),
         }

@@ -35,6 +35,8 @@ pub struct Statement {
     pub(crate) fields: &'static [Field],
     /// Whether the server prepares it, once per session.
     pub(crate) prepared: bool,
+    /// Whether its table's name includes the schema in every session, so that no temporary table is meant on PostgreSQL.
+    pub(crate) names_schema: bool,
 }
 
 /// The meaning of a column of the reply. Instants are microseconds since 1970 (UTC) in a 64-bit integer, whatever the
@@ -111,6 +113,7 @@ impl Statement {
             binds,
             fields,
             prepared: false,
+            names_schema: false,
         }
     }
 

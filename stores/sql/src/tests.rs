@@ -298,7 +298,7 @@ impl Listing {
                     .map(|text| (name.to_owned(), text.to_owned())),
             );
         };
-        let proof = dialect.proof(options);
+        let proof = &dialect.proofs(options).usual;
         text("a new session", dialect.session_init);
         text(
             "before each statement on a connection that is not ours",

@@ -482,7 +482,7 @@ SELECT CAST(c.COLUMN_NAME AS CHAR), LOWER(CAST(c.DATA_TYPE AS CHAR)), CAST(c.DAT
     IF(v.wsrep = 'ON' AND v.provider NOT IN ('', 'none'), ', wsrep_on is ON', ''),
     IF(v.team <> '', ', group_replication_group_name is set', '')),
   TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
-  CONCAT(@@hostname, ':', @@port, '/', CAST(c.TABLE_SCHEMA AS CHAR))
+  CONCAT(@@hostname, ':', @@port, '/', CAST(c.TABLE_SCHEMA AS CHAR)), CAST(DATABASE() AS CHAR)
 FROM information_schema.COLUMNS c CROSS JOIN (SELECT MAX(IF(LOWER(VARIABLE_NAME) = 'innodb_flush_log_at_trx_commit',
   VARIABLE_VALUE, NULL)) AS flush,
   MAX(IF(LOWER(VARIABLE_NAME) = 'sync_binlog', VARIABLE_VALUE, NULL)) AS flush_binlog,

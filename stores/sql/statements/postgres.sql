@@ -465,7 +465,9 @@ SELECT a.attname::text, t.typname::text,
     THEN ', the table is unlogged' ELSE '' END)::text,
   (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
   (COALESCE(pg_catalog.inet_server_addr()::text, '') || ':' || COALESCE(pg_catalog.inet_server_port()::text,
-    '') || '/' || pg_catalog.current_database() || '/' || a.attrelid::bigint::text)
+    '') || '/' || pg_catalog.current_database() || '/' || a.attrelid::bigint::text),
+  (SELECT n.nspname::text FROM pg_catalog.pg_class r JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace
+    WHERE r.oid = a.attrelid AND r.relpersistence <> 't')
 FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 LEFT JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation
 WHERE a.attrelid = pg_catalog.to_regclass('"shedlock"')

@@ -435,7 +435,7 @@ SELECT c.name,
       THEN ', synchronous or journal_mode is off or in memory' WHEN (SELECT synchronous FROM pragma_synchronous) = 1
       AND (SELECT journal_mode FROM pragma_journal_mode) = 'wal' THEN ', synchronous is NORMAL in WAL mode'
       ELSE '' END,
-    CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, ''
+    CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, '', NULL
     FROM pragma_table_info('shedlock') c ORDER BY c.cid;
 
 -- a missing table

@@ -90,7 +90,8 @@ mod off {
 
 on_all_servers! {
     diesel: pools_are_passed_as_they_are, no_call_hangs_on_a_pool_of_diesel,
-        a_session_of_diesel_that_takes_no_writes_is_left, errors_are_those_of_another_client,
+        a_session_of_diesel_that_takes_no_writes_is_left,
+        a_connection_of_diesel_keeps_no_statement_over_the_catalogue, errors_are_those_of_another_client,
         connections_that_count_changed_rows_are_no_danger;
     duties: jobs_that_hold_all_connections_of_a_pool_keep_their_locks,
         a_connection_that_sees_another_database_proves_nothing;
@@ -102,7 +103,9 @@ on_all_servers! {
     sessions: sessions_in_different_zones_agree, the_zone_of_the_session_stays_as_it_was,
         a_zone_that_the_server_does_not_know_is_refused, sessions_without_autocommit_are_refused,
         a_session_of_another_charset_stores_the_same_name, every_sql_mode_will_do,
-        serializable_sessions_contend_without_errors;
+        serializable_sessions_contend_without_errors,
+        connections_to_different_databases_use_one_table,
+        the_isolation_level_of_a_session_stays_as_it_was;
     records: names_that_the_collation_treats_as_equal_are_distinguished, trailing_blanks_count,
         names_that_do_not_fit_are_refused_in_every_mode, a_lease_beyond_2038_is_refused,
         a_client_of_the_past_stores_no_year_0, a_record_without_an_end_is_a_conflict,
@@ -116,7 +119,7 @@ on_all_servers! {
     hidden: an_owner_that_would_be_cut_is_refused_with_the_remedy,
         a_tolerance_without_an_end_is_a_tolerance, a_read_that_decides_waits_for_no_lock_on_the_row,
         a_complete_table_that_was_altered_is_looked_at_again;
-    journal: the_journal, replicas_share_a_journal;
+    journal: the_journal, replicas_share_a_journal, a_session_without_autocommit_removes_nothing;
     silence: no_call_hangs, a_session_that_takes_no_writes_is_left_as_soon_as_it_says_so;
     late: a_late_copy_of_an_attempt_takes_no_lock, a_late_copy_takes_no_lock_where_clients_clocks_rule,
         a_late_copy_takes_no_lock_in_a_zone_of_javas, a_withdrawal_waits_for_an_insert_under_way,

@@ -39,7 +39,8 @@ impl Dialect {
         };
         found.check()?;
         let [name, until, at, by] = &options.columns;
-        let server = columns.first().map(|column| column.server.clone());
+        let first = columns.first();
+        let server = first.map(|column| column.server.clone());
         let missing = found.missing()?;
         let shape = Shape {
             name: found.text(name, true)?,
@@ -52,6 +53,7 @@ impl Dialect {
                 found.spelled(at)?,
                 found.spelled(by)?,
             ]),
+            schema: first.and_then(|column| options.schema_found(column)),
             is_complete: missing.is_empty(),
             server: server.unwrap_or_default(),
         };

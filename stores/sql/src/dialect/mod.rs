@@ -4,6 +4,7 @@ mod columns;
 pub(crate) mod mysql;
 mod pieces;
 pub(crate) mod postgres;
+mod proof;
 pub(crate) mod sqlite;
 mod step;
 
@@ -16,6 +17,9 @@ use shedlock_provider::{Result, TlsNames, Told};
 pub(crate) use self::columns::is_partial;
 pub(crate) use self::pieces::Pieces;
 use self::pieces::words;
+use self::proof::Alone;
+pub use self::proof::Proof;
+pub(crate) use self::proof::Proofs;
 pub(crate) use self::step::{Claim, End, Statements, Step};
 use crate::failure::Explain;
 use crate::identifier::Identifier;
@@ -34,7 +38,7 @@ pub struct Dialect {
     returns_rows: bool,
     /// Selects one row per column of the table, or none if there is no table, in the order of the fields of [`Column`]:
     /// name text, type text, digits bigint null, length bigint null, collation text null, unique bigint 0 or 1,
-    /// required bigint 0 or 1, server text, the server's time bigint, place text.
+    /// required bigint 0 or 1, server text, the server's time bigint, place text, schema text null.
     probe: fn(&Options) -> String,
     /// Checks whether a column of this type can store the lock's name (`true`) or its owner. Returns whether it
     /// compares byte for byte; the error contains the types that are possible.
@@ -102,38 +106,6 @@ pub struct Dialect {
     pub(crate) own_column: &'static str,
     /// Whether each added column needs a statement of its own.
     pub(crate) adds_one_column_at_a_time: bool,
-}
-
-/// Texts around a statement that is sent in one request with them. Nothing can come between them, and neither is in the
-/// way of a pooler.
-struct Alone {
-    /// Before it: fails in a transaction, so that the statement is not executed.
-    before: &'static str,
-    /// After it: returns why the statement does not count, or an empty text. Words like `{table}` are replaced. Where it
-    /// is empty, `before` has proved it.
-    after: &'static str,
-}
-
-/// How a statement on a connection that is not ours proves that it is in no transaction but its own: texts that are sent
-/// in one request with it.
-#[derive(Debug)]
-pub struct Proof {
-    pub(crate) before: &'static str,
-    pub(crate) after: String,
-}
-
-impl Proof {
-    /// What precedes the statement.
-    #[must_use]
-    pub fn before(&self) -> &str {
-        self.before
-    }
-
-    /// What follows it, and returns a row for [`check_proof`](crate::driver::check_proof), unless it is empty.
-    #[must_use]
-    pub fn after(&self) -> &str {
-        &self.after
-    }
 }
 
 /// What differs between the dialects in the tables of the journal.
@@ -342,13 +314,6 @@ impl Dialect {
         warnings.chain(others).collect()
     }
 
-    pub(crate) fn proof(&self, options: &Options) -> Proof {
-        Proof {
-            before: self.alone.before,
-            after: Pieces::of_table(self, options).expand(self.alone.after),
-        }
-    }
-
     /// Returns one row, whose name is the culprit if the condition holds, and otherwise empty.
     pub(crate) fn checking(&self, options: &Options, check: &Check) -> Statement {
         self.selecting(options, check.culprit.unwrap_or("'x'"), &check.condition)
@@ -468,6 +433,7 @@ impl Dialect {
             let fields = step.fields(options.time.is_client(), self.returns_rows);
             let mut statement = Statement::new(self.placeholders, &template, fields);
             statement.prepared = options.prepares();
+            statement.names_schema = shape.schema.is_some();
             Some((step, statement))
         });
         Statements(statements.collect())

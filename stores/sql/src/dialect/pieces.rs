@@ -26,10 +26,13 @@ impl Pieces {
         Self::of_columns(dialect, options, &options.columns)
     }
 
-    /// For a table that exists: its columns are spelled as they are there.
+    /// For a table that exists: its columns are spelled as they are there, and its name includes its schema.
     pub(super) fn of_shape(dialect: &Dialect, options: &Options, shape: &Shape) -> Self {
         let columns = shape.columns.as_ref().unwrap_or(&options.columns);
-        Self::of_columns(dialect, options, columns)
+        let mut pieces = Self::of_columns(dialect, options, columns);
+        let table = options.table.found_in(shape.schema.as_ref());
+        pieces.set("table", table.quoted(dialect.quotation_mark));
+        pieces
     }
 
     fn of_columns(dialect: &Dialect, options: &Options, columns: &[Identifier; 4]) -> Self {

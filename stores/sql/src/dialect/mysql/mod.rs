@@ -171,6 +171,7 @@ pub static MYSQL: Dialect = Dialect {
     alone: Alone {
         before: "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; COMMIT AND NO CHAIN NO RELEASE; ",
         after: "",
+        shadowed: "",
     },
     makes_space: None,
     tls: TlsNames {
@@ -273,7 +274,7 @@ fn probe(options: &Options) -> String {
          AND LOWER(c.EXTRA) NOT LIKE '%generated%' AS SIGNED), \
          CONCAT(VERSION(), ', sessions start with time_zone ', @@global.time_zone, \
          IF({} AND {}, '', ', {NOT_UTC}'){facts}), {SERVER_MICROS}, \
-         CONCAT(@@hostname, ':', @@port, '/', CAST(c.TABLE_SCHEMA AS CHAR)) \
+         CONCAT(@@hostname, ':', @@port, '/', CAST(c.TABLE_SCHEMA AS CHAR)), CAST({schema} AS CHAR) \
          FROM information_schema.COLUMNS c CROSS JOIN ({SETTINGS}) v \
          LEFT JOIN (SELECT DISTINCT MIN(s.COLUMN_NAME) AS alone \
          FROM information_schema.STATISTICS s \

@@ -112,10 +112,10 @@ pub static POSTGRES: Dialect = Dialect {
     ),
     alone: Alone {
         before: "",
-        after: "; SELECT CASE WHEN now() <> statement_timestamp() THEN 'it is in a transaction' \
-             WHEN pg_catalog.pg_my_temp_schema() <> 0 AND EXISTS (SELECT 1 FROM pg_catalog.pg_class \
+        after: "; SELECT CASE WHEN now() <> statement_timestamp() THEN 'it is in a transaction'{shadowed} ELSE '' END",
+        shadowed: " WHEN pg_catalog.pg_my_temp_schema() <> 0 AND EXISTS (SELECT 1 FROM pg_catalog.pg_class \
              WHERE oid = pg_catalog.to_regclass('{table}') AND relpersistence = 't') \
-             THEN 'it has a temporary table of the same name' ELSE '' END",
+             THEN 'it has a temporary table of the same name'",
     },
     makes_space: None,
     tls: TLS,
@@ -225,7 +225,10 @@ fn probe(_: &Options) -> String {
          (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, \
          (COALESCE(pg_catalog.inet_server_addr()::text, '') || ':' \
          || COALESCE(pg_catalog.inet_server_port()::text, '') || '/' \
-         || pg_catalog.current_database() || '/' || a.attrelid::bigint::text) \
+         || pg_catalog.current_database() || '/' || a.attrelid::bigint::text), \
+         (SELECT n.nspname::text FROM pg_catalog.pg_class r \
+         JOIN pg_catalog.pg_namespace n ON n.oid = r.relnamespace \
+         WHERE r.oid = a.attrelid AND r.relpersistence <> 't') \
          FROM pg_catalog.pg_attribute a \
          JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
          LEFT JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation \

@@ -93,6 +93,7 @@ pub static SQLITE: Dialect = Dialect {
     alone: Alone {
         before: "BEGIN; ROLLBACK; ",
         after: "",
+        shadowed: "",
     },
     // In WAL mode a write is appended to the log. A checkpoint moves what the log contains into pages that the file has
     // already, and the next write starts at the beginning of the log, which has these blocks on the disk.
@@ -178,7 +179,7 @@ fn probe(options: &Options) -> String {
          THEN ', {FORGETS}' \
          WHEN (SELECT synchronous FROM pragma_synchronous{here}) = 1 \
          AND (SELECT journal_mode FROM pragma_journal_mode{here}) = 'wal' \
-         THEN ', {LAGS}' ELSE '' END, {CLOCK} * 1000, '' \
+         THEN ', {LAGS}' ELSE '' END, {CLOCK} * 1000, '', NULL \
          FROM pragma_table_info({table}) c ORDER BY c.cid"
     )
 }

@@ -18,7 +18,7 @@ use super::deadline::Deadline;
 use super::logins::Logins;
 use super::sharing::Sharing;
 use super::{Driver, How};
-use crate::dialect::Proof;
+use crate::dialect::Proofs;
 use crate::failure::Failure;
 use crate::options::Options;
 use crate::statement::{Reply, Statement, Values};
@@ -58,7 +58,7 @@ pub(crate) struct Session<'a, B: Driver> {
     /// Whether prepared statements may be kept in it.
     keeps_statements: bool,
     /// How a statement proves that it is in no transaction but its own, if the session is not ours.
-    proof: Option<&'a Proof>,
+    proofs: Option<&'a Proofs>,
 }
 
 impl<B: Driver> Connections<B> {
@@ -70,7 +70,7 @@ impl<B: Driver> Connections<B> {
             waiting: AtomicUsize::new(0),
             logins: Arc::new(Logins::new(Arc::clone(&told.clock))),
             clock: Arc::clone(&told.clock),
-            proof: B::DIALECT.proof(told),
+            proofs: B::DIALECT.proofs(told),
         }))
     }
 
@@ -215,12 +215,12 @@ impl<B: Driver> InUse<B> {
             Self::Lent(lent) => Session {
                 connection: &mut lent.pooled,
                 keeps_statements: false,
-                proof: Some(&lent.of.proof),
+                proofs: Some(&lent.of.proofs),
             },
             Self::Own(held) => Session {
                 keeps_statements: held.own.sharing.keeps_statements(held.opened.is_ours),
                 connection: &mut held.opened.connection,
-                proof: None,
+                proofs: None,
             },
         }
     }
@@ -282,8 +282,11 @@ impl<B: Driver> Session<'_, B> {
         statement: &Statement,
         values: &Values<'_>,
     ) -> Result<Reply, Failure> {
-        match self.proof {
-            Some(proof) => B::run(self.connection, statement, values, How::Alone(proof)).await,
+        match self.proofs {
+            Some(proofs) => {
+                let how = How::Alone(proofs.of(statement));
+                B::run(self.connection, statement, values, how).await
+            }
             None => self.run(statement, values).await,
         }
     }

@@ -9,8 +9,7 @@ use shedlock_core::{Clock, Moment};
 use shedlock_provider::{FRESH, TEST};
 
 use super::{InUse, Wanted};
-use crate::dialect::Proof;
-use crate::driver::Driver;
+use crate::dialect::Proofs;
 use crate::driver::deadline::Deadline;
 use crate::driver::logins::Logins;
 use crate::driver::{Driver, Fill};
@@ -24,7 +23,7 @@ pub(crate) struct PoolConnections<B: Driver> {
     pub(super) waiting: AtomicUsize,
     pub(super) logins: Arc<Logins>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) proof: Proof,
+    pub(super) proofs: Proofs,
 }
 
 /// A call for a lock that waits for a connection.
