@@ -37,6 +37,9 @@ use crate::execution;
 /// write, even one that changes nothing, takes the file's only write lock. So an attempt that finds the lock held writes
 /// nothing and blocks no other process.
 ///
+/// A pool that is passed to `builder` must be over a file. One in memory excludes no other process, and ends with its
+/// connection, which the provider closes if a reply is lost: the whole database is deleted then.
+///
 /// # The URL
 ///
 /// `sqlite:locks.db` or `sqlite:///var/lib/app/locks.db?table=…`.
