@@ -1,17 +1,14 @@
 //! The thread of the duties itself. Alone in its file, because it counts the threads of its process.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![expect(
-    clippy::disallowed_methods,
-    reason = "real threads are blocked, in real time"
-)]
+
+mod common;
 
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::sleep;
-use std::time::Duration;
 
+use common::until;
 use shedlock_core::{Executor, LockConfig};
 use shedlock_provider::MemoryProvider;
 
@@ -55,7 +52,7 @@ fn the_thread_lives_with_the_executors_and_short_runs_do_not_wake_it() {
     };
 
     assert!(run().is_executed());
-    sleep(Duration::from_millis(200));
+    assert!(until(|| thread().is_some()), "no thread for the lease");
     let thread_of_duties = thread().unwrap();
     let before = sleeps(&thread_of_duties);
     for _ in 0..2_000 {
@@ -66,11 +63,6 @@ fn the_thread_lives_with_the_executors_and_short_runs_do_not_wake_it() {
 
     // The runtime still has the tasks of the keep-alives, which were aborted.
     drop((executor, runtime));
-    for _ in 0..500 {
-        if thread().is_none() {
-            return;
-        }
-        sleep(Duration::from_millis(10));
-    }
-    panic!("the thread has outlived the last executor");
+    let is_gone = until(|| thread().is_none());
+    assert!(is_gone, "the thread has outlived the last executor");
 }

@@ -341,3 +341,15 @@ impl std::io::Write for Logs {
         Ok(())
     }
 }
+
+/// Polls in real time until this is so. Returns `false` if it never was, however busy the machine is.
+#[expect(clippy::disallowed_methods, reason = "it waits for real threads")]
+pub fn until(is_so: impl Fn() -> bool) -> bool {
+    (0..3_000).any(|_| {
+        let so = is_so();
+        if !so {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        so
+    })
+}
