@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// Answers each request with "re: " in front of it, and records it.
+/// Answers each request with "re: " in front of it, and records it. Of a request that ends in "…" there is more to come.
 struct Echo {
     addr: SocketAddr,
     seen: Arc<Mutex<Vec<String>>>,
@@ -61,13 +61,16 @@ impl Echo {
 }
 
 async fn reply(mut stream: TcpStream, seen: &Mutex<Vec<String>>) {
-    let mut packet = [0; 1024];
+    let (mut packet, mut request) = ([0; 1024], String::new());
     while let Ok(length @ 1..) = stream.read(&mut packet).await {
-        let request = String::from_utf8_lossy(&packet[..length]).into_owned();
+        request += &String::from_utf8_lossy(&packet[..length]);
+        if request.ends_with('…') {
+            continue;
+        }
         let reply = format!("re: {request}");
         seen.lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(request);
+            .push(std::mem::take(&mut request));
         if stream.write_all(reply.as_bytes()).await.is_err() {
             return;
         }
@@ -200,7 +203,9 @@ async fn a_swallowed_reply_was_given() -> io::Result<()> {
     proxy.on_request(contains("one"), 1, Strike::SwallowReply);
     let mut client = TcpStream::connect(proxy.addr()).await?;
     assert!(ask_briefly(&mut client, "one").await.is_none());
-    assert_eq!(echo.seen(), 1);
+    while echo.seen() == 0 {
+        wait(Duration::from_millis(5)).await;
+    }
     Ok(())
 }
 
@@ -212,7 +217,7 @@ async fn a_withheld_request_arrives_when_it_is_delivered() -> io::Result<()> {
     let mut client = TcpStream::connect(proxy.addr()).await?;
     assert_eq!(ask(&mut client, "one").await?, "re: one");
     assert!(ask_briefly(&mut client, "two").await.is_none());
-    assert!(trap.has_struck());
+    trap.struck().await;
     proxy.heal().await?;
     assert_eq!(echo.seen(), 1);
     // The client is gone, and other connections continue.
@@ -227,20 +232,35 @@ async fn a_withheld_request_arrives_when_it_is_delivered() -> io::Result<()> {
     Ok(())
 }
 
-/// A store does not reply to the first half of a request.
+/// A store does not reply to the first half of a request. However late the client sends the other half, both arrive
+/// when the first one is delivered.
 #[tokio::test]
 async fn a_request_in_two_packets_is_withheld_whole() -> io::Result<()> {
-    for strike in [Strike::WithholdRequest, Strike::CutAndWithholdRequest] {
-        let (echo, proxy) = setup().await?;
-        let trap = proxy.on_request(contains("one"), 1, strike);
-        let mut client = TcpStream::connect(proxy.addr()).await?;
-        client.set_nodelay(true)?;
-        client.write_all(b"one").await?;
+    let (open, cut) = (Strike::WithholdRequest, Strike::CutAndWithholdRequest);
+    tokio::try_join!(
+        in_two_packets(open, false),
+        in_two_packets(open, true),
+        in_two_packets(cut, false),
+        in_two_packets(cut, true),
+    )
+    .map(drop)
+}
+
+async fn in_two_packets(strike: Strike, is_late: bool) -> io::Result<()> {
+    let (echo, proxy) = setup().await?;
+    let trap = proxy.on_request(contains("one"), 1, strike);
+    let mut client = TcpStream::connect(proxy.addr()).await?;
+    client.set_nodelay(true)?;
+    client.write_all("one…".as_bytes()).await?;
+    if is_late {
+        trap.struck().await;
+    } else {
         wait(Duration::from_millis(2)).await;
-        client.write_all(b" half").await?;
-        assert_eq!(trap.deliver().await, Delivery::Answered);
-        assert_eq!((echo.seen(), echo.last()), (1, "one half".to_owned()));
     }
+    client.write_all(b" half").await?;
+    trap.struck().await;
+    assert_eq!(trap.deliver().await, Delivery::Answered);
+    assert_eq!((echo.seen(), echo.last()), (1, "one… half".to_owned()));
     Ok(())
 }
 
@@ -251,6 +271,7 @@ async fn a_connection_goes_on_when_its_withheld_request_is_delivered() -> io::Re
     for _ in 0..2 {
         let trap = proxy.on_request(contains("one"), 1, Strike::WithholdRequest);
         assert!(ask_briefly(&mut client, "one").await.is_none());
+        trap.struck().await;
         assert_eq!(trap.deliver().await, Delivery::Answered);
         assert_eq!(ask(&mut client, "two").await?, "re: one");
         let mut packet = [0; 7];
@@ -276,9 +297,7 @@ async fn a_reply_on_its_way_is_not_lost_when_the_next_request_is_withheld() -> i
     client.write_all(b"one").await?;
     wait(to_client / 3).await;
     client.write_all(b"two").await?;
-    while !trap.has_struck() {
-        wait(Duration::from_millis(5)).await;
-    }
+    trap.struck().await;
     assert_eq!(trap.deliver().await, Delivery::Answered);
     let mut packet = [0; 14];
     let read = client.read_exact(&mut packet);
@@ -295,6 +314,7 @@ async fn a_withheld_request_does_not_arrive_over_a_connection_that_was_cut() -> 
         let trap = proxy.on_request(contains("one"), 1, Strike::WithholdRequest);
         let mut client = TcpStream::connect(proxy.addr()).await?;
         assert!(ask_briefly(&mut client, "one").await.is_none());
+        trap.struck().await;
         if is_cut_by_store {
             echo.close_connections();
             wait(Duration::from_millis(50)).await;

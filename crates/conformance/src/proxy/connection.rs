@@ -17,6 +17,9 @@ const PACKET: usize = 64 * 1024;
 /// What follows a packet within this belongs to the same request.
 const REST: Duration = Duration::from_millis(50);
 
+/// A store that has not replied for this long has only a part of the request.
+const UNANSWERED: Duration = Duration::from_secs(5);
+
 /// Copies bytes in both directions until either side closes or the line is cut.
 pub(super) async fn run(
     client: TcpStream,
@@ -43,9 +46,16 @@ pub(super) async fn run(
         if withheld.cuts {
             // From now on there is only the store's side, which no later fault of the line affects.
             line.send_replace(Line::Cut);
-            drop((from_client, to_client));
+            // The client reads that the connection has ended. A part of its request may still be on its way here.
+            drop(to_client);
             withheld
-                .deliver(delayed, &mut from_store, &mut to_store, None)
+                .deliver(
+                    delayed,
+                    &mut from_client,
+                    &mut from_store,
+                    &mut to_store,
+                    None,
+                )
                 .await;
             return;
         }
@@ -54,7 +64,7 @@ pub(super) async fn run(
             biased;
             _ = cut.wait_for(|line| *line == Line::Cut) => false,
             goes_on = withheld.deliver(
-                delayed, &mut from_store, &mut to_store, Some(&mut to_client)
+                delayed, &mut from_client, &mut from_store, &mut to_store, Some(&mut to_client)
             ) => goes_on,
         };
         if !goes_on {
@@ -159,6 +169,7 @@ struct Withheld {
 
 impl Withheld {
     fn new(request: Vec<u8>, met: Met) -> Self {
+        met.trap.has_sprung();
         let order = match met.strike {
             Strike::CutThenDeliver(delay) => ordered_after(delay),
             _ => met.order,
@@ -174,54 +185,92 @@ impl Withheld {
     /// connection continues. Bytes that were already `late` are delivered late as well: they are
     /// not the reply to this request.
     async fn deliver(
-        mut self,
+        self,
         mut late: Vec<u8>,
+        from_client: &mut OwnedReadHalf,
         from_store: &mut OwnedReadHalf,
         to_store: &mut OwnedWriteHalf,
         to_client: Option<&mut OwnedWriteHalf>,
     ) -> bool {
-        let mut packet = vec![0; PACKET];
-        let done = loop {
-            tokio::select! {
-                biased;
-                length = read(from_store, &mut packet) => {
-                    let Some(length) = length else {
-                        if let Ok(done) = self.order.await {
-                            let _ = done.send(Delivery::Closed);
-                        }
-                        return false;
-                    };
-                    late.extend_from_slice(&packet[..length]);
-                }
-                order = &mut self.order => match order {
-                    Ok(done) => break done,
-                    // The sender of the order is gone.
-                    Err(_) => return false,
-                },
-            }
+        let Some(done) = ordered(self.order, &mut late, from_store).await else {
+            return false;
         };
-        let mut delivery = Delivery::Closed;
-        if to_store.write_all(&self.request).await.is_ok() {
-            let is_control = http2_control();
-            while let Some(length) = read(from_store, &mut packet).await {
-                late.extend_from_slice(&packet[..length]);
-                if !is_control(&packet[..length]) {
-                    delivery = Delivery::Answered;
-                    break;
-                }
-            }
-        }
+        let is_answered = to_store.write_all(&self.request).await.is_ok()
+            && answered(&mut late, from_client, from_store, to_store).await;
         // The client may be gone, and so may the sender of the order.
         if let Some(to_client) = to_client {
             let _ = to_client.write_all(&late).await;
         }
-        let _ = done.send(delivery);
-        delivery == Delivery::Answered
+        let _ = done.send(match is_answered {
+            true => Delivery::Answered,
+            false => Delivery::Closed,
+        });
+        is_answered
     }
 }
 
-/// The request, with what the client sends right after its first packet: a store does not reply to half of one. A client on
-/// a busy machine writes one request in several packets.
+/// Waits for the order, and meanwhile appends to `late` what the store sends. Returns `None` if the store closes the
+/// connection, or if the sender of the order is gone.
+async fn ordered(
+    mut order: oneshot::Receiver<Order>,
+    late: &mut Vec<u8>,
+    from_store: &mut OwnedReadHalf,
+) -> Option<Order> {
+    let mut packet = vec![0; PACKET];
+    loop {
+        tokio::select! {
+            biased;
+            length = read(from_store, &mut packet) => {
+                let Some(length) = length else {
+                    if let Ok(done) = order.await {
+                        let _ = done.send(Delivery::Closed);
+                    }
+                    return None;
+                };
+                late.extend_from_slice(&packet[..length]);
+            }
+            order = &mut order => return order.ok(),
+        }
+    }
+}
+
+/// Waits for the store's reply, and appends it to `late`. If the store has only a part of the request, because the
+/// client was stopped between two packets, it gets what the client has sent since. That waits until then: it may also
+/// be that the client has given the request up.
+async fn answered(
+    late: &mut Vec<u8>,
+    from_client: &mut OwnedReadHalf,
+    from_store: &mut OwnedReadHalf,
+    to_store: &mut OwnedWriteHalf,
+) -> bool {
+    if let Some(is_answered) = bounded(UNANSWERED, reply(from_store, late)).await {
+        return is_answered;
+    }
+    let rest = async {
+        let _ = tokio::io::copy(from_client, to_store).await;
+        std::future::pending().await
+    };
+    tokio::select! {
+        is_answered = reply(from_store, late) => is_answered,
+        never = rest => never,
+    }
+}
+
+/// Returns whether the store replied before it closed the connection.
+async fn reply(from_store: &mut OwnedReadHalf, late: &mut Vec<u8>) -> bool {
+    let mut packet = vec![0; PACKET];
+    let is_control = http2_control();
+    while let Some(length) = read(from_store, &mut packet).await {
+        late.extend_from_slice(&packet[..length]);
+        if !is_control(&packet[..length]) {
+            return true;
+        }
+    }
+    false
+}
+
+/// The request, with what the client sends right after its first packet: a store does not reply to half of one, and a
+/// client on a busy machine writes one request in several packets.
 async fn with_rest(client: &mut OwnedReadHalf, first: &[u8]) -> Vec<u8> {
     let (mut request, mut packet) = (first.to_vec(), vec![0; PACKET]);
     let rest = async {

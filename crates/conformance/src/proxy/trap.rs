@@ -45,6 +45,7 @@ pub(super) struct Met {
     pub(super) strike: Strike,
     /// The order to deliver a request that is withheld.
     pub(super) order: oneshot::Receiver<Order>,
+    pub(super) trap: Trap,
 }
 
 impl Trap {
@@ -58,7 +59,8 @@ impl Trap {
         }))
     }
 
-    /// Returns whether the request has arrived and the strike has happened.
+    /// Returns whether the request has arrived and the strike has happened. A request that is withheld has arrived with
+    /// all its packets, unless its client was stopped between them.
     pub fn has_struck(&self) -> bool {
         self.0.struck.load(Ordering::SeqCst)
     }
@@ -91,12 +93,21 @@ impl Trap {
 
     pub(super) fn strike(&self) -> Met {
         let (sender, order) = oneshot::channel();
-        *self.order() = self.0.strike.is_delivered_on_order().then_some(sender);
-        self.0.struck.store(true, Ordering::SeqCst);
+        let is_delivered_on_order = self.0.strike.is_delivered_on_order();
+        *self.order() = is_delivered_on_order.then_some(sender);
+        if !is_delivered_on_order {
+            self.has_sprung();
+        }
         Met {
             strike: self.0.strike,
             order,
+            trap: self.clone(),
         }
+    }
+
+    /// From now on it has struck.
+    pub(super) fn has_sprung(&self) {
+        self.0.struck.store(true, Ordering::SeqCst);
     }
 
     fn order(&self) -> std::sync::MutexGuard<'_, Option<oneshot::Sender<Order>>> {
