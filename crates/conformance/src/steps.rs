@@ -50,6 +50,20 @@ pub(crate) async fn try_take(
     }
 }
 
+/// Repeats an attempt that failed because a busy server was too late, with the same request, as its error advises.
+pub(crate) async fn attempt_of_many(
+    provider: &Provider,
+    request: &AttemptRequest,
+) -> Result<Attempt, Error> {
+    for _ in 0..3 {
+        match provider.attempt(request).await {
+            Err(error) if error.is_retryable() => {}
+            answer => return answer,
+        }
+    }
+    provider.attempt(request).await
+}
+
 /// Attempts once; the lock must be free.
 pub(crate) async fn take(provider: &Provider, request: &AttemptRequest) -> Result<Taken, Stop> {
     try_take(provider, request).await?.map_err(|skip| {
@@ -200,6 +214,33 @@ pub(crate) async fn extend(
             "extending {lease:?} should work, but returned {answer:?}"
         ))),
     }
+}
+
+/// Extends a lease that was taken for `at_most`. Returns `None` if it was over before: then the machine was too slow.
+pub(crate) async fn extend_in_time(
+    provider: &Provider,
+    taken: &Taken,
+    at_most: Duration,
+    request: &ExtendRequest,
+) -> Result<Option<Lease>, Stop> {
+    match provider.extend(&taken.lease, request).await? {
+        Extension::Extended(extended) => Ok(Some(extended)),
+        answer => {
+            ensure!(
+                now().saturating_since(taken.asked) >= at_most,
+                "extending the running {:?} returned {answer:?}",
+                taken.lease
+            );
+            Ok(None)
+        }
+    }
+}
+
+/// What to report if each of several leases was over before it could be extended.
+pub(crate) fn none_in_time(at_most: Duration) -> Stop {
+    Stop::failed(format!(
+        "five leases of {at_most:?} were over before they could be extended: the machine is too slow"
+    ))
 }
 
 /// Extends; the lease must be lost.

@@ -16,7 +16,7 @@ use shedlock_core::{
 
 use crate::case::cases;
 use crate::context::name;
-use crate::line::{Line, until_answered};
+use crate::line::{Line, until_answered, until_struck};
 use crate::proxy::{Strike, Trap};
 use crate::steps::{abandon, acquire, extend_is_lost, is_free, record, still_holds, unlock};
 use crate::verdict::ensure;
@@ -361,6 +361,9 @@ async fn lease_is_over(line: &Line, lease: &Lease) -> Result<bool, Stop> {
     Ok(found.is_none_or(|record| record.state == LockState::Free))
 }
 
+/// After this the runtime gives up a call whose reply does not arrive.
+const SILENCE: Duration = Duration::from_millis(700);
+
 /// On a half-open connection neither a reply nor an error arrives. The call is dropped, as the
 /// runtime does after its own time limit, and repeated on a new connection.
 pub async fn a_connection_that_falls_silent_is_abandoned(context: &TestContext) -> Verdict {
@@ -368,7 +371,7 @@ pub async fn a_connection_that_falls_silent_is_abandoned(context: &TestContext) 
     for strike in [Strike::SwallowReply, Strike::SwallowRequest] {
         let request = context.request(&name(&format!("{strike:?}")));
         let trap = line.trap(Call::Attempt, &request, 1, strike)?;
-        let silent = bounded(Duration::from_millis(700), line.through.attempt(&request)).await;
+        let silent = until_struck(&trap, SILENCE, line.through.attempt(&request)).await;
         let _ = line.has_struck(&trap, 1)?;
         match silent {
             None => {}

@@ -12,7 +12,7 @@ use shedlock_core::{Attempt, AttemptRequest, Error, ExtendRequest, LockName, Mom
 
 use crate::case::cases;
 use crate::context::name;
-use crate::line::Line;
+use crate::line::{Line, until_answered, until_struck};
 use crate::proxy::{Delivery, Strike, Trap};
 use crate::steps::{acquire, extend, is_free, skipped, still_holds, try_take, unlock};
 use crate::verdict::ensure;
@@ -32,6 +32,9 @@ cases!(
 
 /// The timeout of the attempts in these cases.
 const TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long after it was withheld a request is given up.
+const WITHHELD: Duration = Duration::from_millis(50);
 
 /// How much later than the timeout a copy may still be granted; the runtime allows for this too.
 const SLACK: Duration = Duration::from_millis(100);
@@ -121,17 +124,23 @@ async fn each_statement(
         }
         let through = line.warm_through(context).await?;
         let trap = line.trap(Call::Attempt, &request, nth, Strike::WithholdRequest)?;
-        let sent = now();
-        let answer = until_struck(&trap, through.attempt(&request)).await;
+        let answer = until_struck(&trap, WITHHELD, through.attempt(&request)).await;
         if !line.has_struck(&trap, nth)? {
-            return granted(&request, answer);
+            return match answer {
+                // A busy store may judge it later than its timeout.
+                Some(Err(error)) if error.is_retryable() => {
+                    let direct = Line::ask_until_answered(&line.direct, &request);
+                    direct.await.map(drop)
+                }
+                answer => granted(&request, answer),
+            };
         }
         Copy {
             context,
             direct: &line.direct,
             request,
             trap,
-            sent,
+            given_up: now(),
         }
         .arrives_after(course)
         .await?;
@@ -145,7 +154,7 @@ struct Copy<'a> {
     direct: &'a Provider,
     request: AttemptRequest,
     trap: Trap,
-    sent: Moment,
+    given_up: Moment,
 }
 
 impl Copy<'_> {
@@ -154,7 +163,7 @@ impl Copy<'_> {
         match course {
             Course::Unlocked => self.run_and_unlock().await?,
             Course::OtherOwners => {
-                sleep(TIMEOUT.saturating_sub(now().saturating_since(self.sent))).await;
+                sleep(TIMEOUT.saturating_sub(now().saturating_since(self.given_up))).await;
                 self.run_and_unlock().await?;
                 let lease = acquire(direct, &self.context.request(job)).await?;
                 unlock(direct, &lease).await?;
@@ -163,7 +172,11 @@ impl Copy<'_> {
             Course::Withdrawn => self.withdraw_twice().await?,
             Course::Skipped => match try_take(direct, &self.context.request(job)).await? {
                 Ok(other) => {
-                    skipped(direct, request).await?;
+                    let attempt = until_answered(|| direct.attempt(request)).await?;
+                    ensure!(
+                        matches!(attempt, Attempt::Skipped(_)),
+                        "another owner holds {job}, but the attempt returned {attempt:?}"
+                    );
                     self.timeout_passes().await;
                     direct.withdraw(request).await?;
                     unlock(direct, &other.lease).await?;
@@ -177,7 +190,7 @@ impl Copy<'_> {
 
     /// The attempt is repeated on another connection, as the runtime does, and granted.
     async fn run_and_unlock(&self) -> Verdict {
-        let lease = acquire(self.direct, &self.request).await?;
+        let lease = Line::ask_until_answered(self.direct, &self.request).await?;
         unlock(self.direct, &lease).await
     }
 
@@ -189,7 +202,7 @@ impl Copy<'_> {
     }
 
     async fn timeout_passes(&self) {
-        let waited = now().saturating_since(self.sent);
+        let waited = now().saturating_since(self.given_up);
         let over = self.context.timing().past(TIMEOUT + SLACK);
         sleep(over.saturating_sub(waited)).await;
     }
@@ -200,9 +213,9 @@ impl Copy<'_> {
         let delivered = deliver(&self.trap).await;
         is_free(direct, job).await.map_err(|stop| match stop {
             Stop::Failed(found) => Stop::failed(format!(
-                "a copy of an attempt arrived {:?} after it was sent, when its owner no longer \
+                "a copy of an attempt arrived {:?} after it was given up, when its owner no longer \
                  needed the lock: {found}",
-                now().saturating_since(self.sent)
+                now().saturating_since(self.given_up)
             )),
             stop => stop,
         })?;
@@ -240,7 +253,7 @@ pub async fn an_extension_that_arrives_late_does_not_shorten_the_lease(
         let same = acquire(&through, &request).await?;
         let trap = line.trap(Call::Extend, &request, nth, Strike::WithholdRequest)?;
         let shorter = ExtendRequest::new(short);
-        let _ = until_struck(&trap, through.extend(&same, &shorter)).await;
+        let _ = until_struck(&trap, WITHHELD, through.extend(&same, &shorter)).await;
         if !line.has_struck(&trap, nth)? {
             break;
         }
@@ -297,22 +310,6 @@ pub async fn an_attempt_that_a_withdrawal_overtakes_is_not_skipped(
 pub(super) async fn last_slot(provider: &Provider, job: &LockName) -> Result<Option<Slot>, Stop> {
     let found = provider.inspect(job).await?;
     Ok(found.and_then(|record| record.last_slot))
-}
-
-/// Returns the result, or `None` if the call was given up shortly after the trap struck.
-async fn until_struck<T>(
-    trap: &Trap,
-    call: impl Future<Output = Result<T, Error>>,
-) -> Option<Result<T, Error>> {
-    let given_up = async {
-        trap.struck().await;
-        sleep(Duration::from_millis(50)).await;
-    };
-    let (call, given_up) = (std::pin::pin!(call), std::pin::pin!(given_up));
-    match bounded(PATIENCE, select(call, given_up)).await {
-        Some(Either::Left((answer, _))) => Some(answer),
-        _ => None,
-    }
 }
 
 /// Returns after the store has seen the request. Not applicable if the store closed the connection

@@ -7,7 +7,7 @@ use shedlock_core::{Attempt, AttemptRequest, LockName, Slot};
 use tokio::task::JoinSet;
 
 use crate::context::name;
-use crate::steps::unlock;
+use crate::steps::{attempt_of_many, unlock};
 use crate::{JavaRecord, Provider, Stop, TestContext, Verdict};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -95,7 +95,7 @@ impl<'a> Slots<'a> {
             let provider = Arc::clone(&providers[i % providers.len()]);
             let request = self.request(slot)?;
             contenders.spawn(async move {
-                match provider.attempt(&request).await? {
+                match attempt_of_many(&provider, &request).await? {
                     Attempt::Acquired(lease) => {
                         unlock(&provider, &lease).await?;
                         Ok(1)
