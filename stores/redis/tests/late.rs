@@ -11,20 +11,19 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use redis::Client;
 use redis::aio::MultiplexedConnection;
-use shedlock_conformance::proxy::{Proxy, Strike, contains};
+use shedlock_conformance::proxy::{Delivery, Proxy, Strike, Trap, contains};
 use shedlock_conformance::support::{address, unique};
 use shedlock_core::{
-    Attempt, AttemptRequest, Clock as _, ErrorKind, ExtendRequest, Extension, Lease, LockName,
-    LockProvider, LockState, Moment, Owner, Slot, SystemClock, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Clock as _, Error, ErrorKind, ExtendRequest, Extension, Lease,
+    LockName, LockProvider, LockState, Moment, Owner, Slot, SystemClock, Unlock, UnlockRequest,
 };
 use shedlock_redis::RedisProvider;
-use shedlock_rig::wait::sleep;
+use shedlock_rig::wait::{answered, sleep};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// How long an attempt may take, when its copy is given up, and when the copy arrives.
+/// How long an attempt may take, and how long its copy is on its way.
 const TIMEOUT: Duration = Duration::from_millis(600);
-const GIVEN_UP: Duration = Duration::from_millis(150);
 const LATE: Duration = Duration::from_millis(1_500);
 
 /// Two providers, one connected through a proxy and one directly.
@@ -54,20 +53,24 @@ impl Line {
         }
     }
 
-    /// Sends a call whose request is delayed, and gives it up. Returns the time by which it will have arrived.
-    async fn held_up<T>(&self, owner: &Owner, call: impl Future<Output = T>) -> Moment {
-        let arrives = SystemClock.now() + LATE + Duration::from_millis(300);
+    /// Sends a call whose request is withheld, and gives it up.
+    async fn held_up<T>(&self, owner: &Owner, call: impl Future<Output = T>) -> Copy {
         let owner = contains(owner.as_str().as_bytes());
-        let trap = self.proxy.on_request(owner, 1, Strike::DelayRequest(LATE));
-        let given_up = SystemClock.sleep_until(SystemClock.now() + GIVEN_UP);
-        let mut call = pin!(call);
-        let answered = select(call.as_mut(), given_up).await;
+        let trap = self.proxy.on_request(owner, 1, Strike::WithholdRequest);
+        let given_up = async {
+            trap.struck().await;
+            sleep(Duration::from_millis(50)).await;
+        };
+        let (call, given_up) = (pin!(call), pin!(given_up));
+        let answered = select(call, given_up).await;
         assert!(matches!(answered, Either::Right(_)), "it was answered");
-        assert!(trap.has_struck());
-        arrives
+        Copy {
+            trap: trap.clone(),
+            due: SystemClock.now() + LATE,
+        }
     }
 
-    async fn lost_attempt(&self, request: &AttemptRequest) -> Moment {
+    async fn lost_attempt(&self, request: &AttemptRequest) -> Copy {
         let call = self.through.attempt(request);
         self.held_up(&request.owner, call).await
     }
@@ -75,6 +78,20 @@ impl Line {
     async fn is_free(&self) {
         let record = self.direct.inspect(&job()).await.unwrap().unwrap();
         assert_eq!(record.state, LockState::Free, "{record:?}");
+    }
+}
+
+/// A request that was given up and is still on its way.
+struct Copy {
+    trap: Trap,
+    due: Moment,
+}
+
+impl Copy {
+    /// Waits until the server has replied to it.
+    async fn arrives(self) {
+        SystemClock.sleep_until(self.due).await;
+        assert_eq!(self.trap.deliver().await, Delivery::Answered);
     }
 }
 
@@ -86,8 +103,14 @@ fn request() -> AttemptRequest {
     AttemptRequest::new(job(), Owner::generate(), MINUTE).with_timeout(TIMEOUT)
 }
 
+/// Repeats an attempt that arrived after its timeout, because the machine is busy.
+async fn attempted(provider: &RedisProvider, request: &AttemptRequest) -> Attempt {
+    let attempt = async || provider.attempt(request).await;
+    answered("the attempt is in time", Error::is_retryable, attempt).await
+}
+
 async fn take(provider: &RedisProvider, request: &AttemptRequest) -> Lease {
-    let attempt = provider.attempt(request).await.unwrap();
+    let attempt = attempted(provider, request).await;
     attempt.acquired().expect("the lock should be free")
 }
 
@@ -101,10 +124,10 @@ async fn give_back(provider: &RedisProvider, lease: &Lease) {
 async fn a_copy_that_arrives_after_its_retry_was_unlocked_takes_nothing() {
     let line = Line::new().await;
     let request = request();
-    let arrived = line.lost_attempt(&request).await;
+    let copy = line.lost_attempt(&request).await;
     let lease = take(&line.through, &request).await;
     give_back(&line.through, &lease).await;
-    SystemClock.sleep_until(arrived).await;
+    copy.arrives().await;
     line.is_free().await;
 }
 
@@ -113,12 +136,12 @@ async fn a_copy_that_arrives_after_its_retry_was_unlocked_takes_nothing() {
 async fn a_copy_that_arrives_after_another_owner_came_and_went_takes_nothing() {
     let line = Line::new().await;
     let request = request();
-    let arrived = line.lost_attempt(&request).await;
+    let copy = line.lost_attempt(&request).await;
     let lease = take(&line.through, &request).await;
     give_back(&line.through, &lease).await;
     let other = take(&line.direct, &self::request()).await;
     give_back(&line.direct, &other).await;
-    SystemClock.sleep_until(arrived).await;
+    copy.arrives().await;
     line.is_free().await;
     let next = take(&line.direct, &self::request()).await;
     assert!(next.fencing_token() > other.fencing_token());
@@ -131,11 +154,11 @@ async fn a_copy_that_arrives_after_its_retry_was_skipped_takes_neither_lock_nor_
     let other = take(&line.direct, &request()).await;
     let slot = Slot::at(other.acquired_at().unwrap()).unwrap();
     let request = request().with_slot(slot);
-    let arrived = line.lost_attempt(&request).await;
-    let retry = line.through.attempt(&request).await.unwrap();
+    let copy = line.lost_attempt(&request).await;
+    let retry = attempted(&line.through, &request).await;
     assert!(matches!(retry, Attempt::Skipped(_)), "{retry:?}");
     give_back(&line.direct, &other).await;
-    SystemClock.sleep_until(arrived).await;
+    copy.arrives().await;
     line.is_free().await;
     let lease = take(&line.direct, &self::request().with_slot(slot)).await;
     give_back(&line.direct, &lease).await;
@@ -147,10 +170,10 @@ async fn a_copy_that_arrives_after_the_final_withdrawal_takes_nothing() {
     let line = Line::new().await;
     give_back(&line.direct, &take(&line.direct, &request()).await).await;
     let request = request();
-    let arrived = line.lost_attempt(&request).await;
+    let copy = line.lost_attempt(&request).await;
     sleep(TIMEOUT).await;
     assert!(!line.direct.withdraw(&request).await.unwrap());
-    SystemClock.sleep_until(arrived).await;
+    copy.arrives().await;
     line.is_free().await;
 }
 
@@ -177,8 +200,13 @@ async fn the_first_attempt_of_a_provider_is_judged_by_the_servers_time() {
     let client = Client::open(common::server("redis")).unwrap();
     let environment = unique("first");
     let open = || RedisProvider::builder(client.clone()).environment(environment.clone());
-    let lease = take(&open().build().unwrap(), &request()).await;
-    let skipped = open().build().unwrap().attempt(&request()).await.unwrap();
+    let attempt = async || {
+        let request = request().with_timeout(MINUTE);
+        open().build().unwrap().attempt(&request).await.unwrap()
+    };
+    let lease = attempt().await.acquired();
+    let lease = lease.expect("the lock should be free");
+    let skipped = attempt().await;
     assert!(matches!(skipped, Attempt::Skipped(_)), "{skipped:?}");
     give_back(&open().build().unwrap(), &lease).await;
 }
@@ -189,7 +217,7 @@ async fn an_extension_that_arrives_late_does_not_shorten_a_later_one() {
     let lease = take(&line.through, &request()).await;
     let short = ExtendRequest::new(Duration::from_secs(1));
     let call = line.through.extend(&lease, &short);
-    let arrived = line.held_up(lease.owner(), call).await;
+    let copy = line.held_up(lease.owner(), call).await;
     let long = line
         .direct
         .extend(&lease, &ExtendRequest::new(10 * MINUTE))
@@ -197,11 +225,11 @@ async fn an_extension_that_arrives_late_does_not_shorten_a_later_one() {
     let Extension::Extended(long) = long.unwrap() else {
         panic!("the lease runs");
     };
-    SystemClock.sleep_until(arrived).await;
+    copy.arrives().await;
     let record = line.direct.inspect(&job()).await.unwrap().unwrap();
     assert_eq!(record.locked_until, long.locked_until());
     sleep(Duration::from_secs(1)).await;
-    let other = line.direct.attempt(&request()).await.unwrap();
+    let other = attempted(&line.direct, &request()).await;
     assert!(matches!(other, Attempt::Skipped(_)), "{other:?}");
 }
 
