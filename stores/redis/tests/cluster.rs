@@ -7,6 +7,7 @@ mod common;
 use std::time::Duration;
 
 use common::clustered::Clustered;
+use common::has_caught_up;
 use common::rights::allow;
 use redis::cluster::ClusterClient;
 use redis::cluster_routing::Slot;
@@ -150,7 +151,10 @@ async fn one_server_is_not_enough(cluster: &Clustered) {
 async fn replicas_confirm(cluster: &Clustered) {
     let url = format!("{}?wait_replicas=1&wait_timeout=300ms", cluster.url());
     let provider = RedisProvider::connect(&url).await.unwrap();
-    let lease = take(&provider, &name_in(0..5_461, "confirmed")).await;
+    let confirmed = request(&name_in(0..5_461, "confirmed"));
+    let attempt = async || provider.attempt(&confirmed).await;
+    let lease = answered("the replica confirms", Error::is_retryable, attempt).await;
+    let lease = lease.acquired().expect("the lock should be free");
     let unlocked = provider.unlock(&lease, &UnlockRequest::new()).await;
     assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
     let alone = request(&name_in(5_461..10_923, "not-confirmed"));
@@ -207,18 +211,9 @@ async fn a_slot_that_moves(cluster: &Clustered, provider: &RedisProvider) {
 async fn a_primary_that_dies_and_has_a_replica(cluster: &Clustered, provider: &RedisProvider) {
     let text = name_in(0..5_461, "fails-over");
     let lease = take(provider, &text).await;
-    let mut primary = cluster.connection(0).await.unwrap();
-    let mut mark = cmd("SET");
-    mark.arg(format!("mark-{{job-lock:default:{text}}}")).arg(1);
-    let () = mark.query_async(&mut primary).await.unwrap();
-    let mut known = cmd("WAIT");
-    let known: u64 = known
-        .arg(1)
-        .arg(400)
-        .query_async(&mut primary)
-        .await
-        .unwrap();
-    assert_eq!(known, 1, "the replica is late");
+    let primary = cluster.servers[0].admin().unwrap();
+    let mark = format!("mark-{{job-lock:default:{text}}}");
+    has_caught_up(&primary, &mark).await.unwrap();
     cluster.servers[0].stop();
     let attempt = async || provider.attempt(&request(&text)).await;
     let again = answered("the failover ends", Error::is_retryable, attempt).await;

@@ -11,11 +11,12 @@ use common::pair::Pair;
 use redis::Client;
 use shedlock_conformance::support::Warnings;
 use shedlock_core::{
-    Attempt, AttemptRequest, Completion, ErrorKind, ExtendRequest, Extension, Failover, Lease,
-    LockName, LockProvider, LockState, Owner, Retries, Slot, SlotEnd, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Completion, Error, ErrorKind, ExtendRequest, Extension, Failover,
+    Lease, LockName, LockProvider, LockState, Owner, Retries, Slot, SlotEnd, Unlock, UnlockRequest,
 };
 use shedlock_redis::{Connections, RedisProvider};
 use shedlock_rig::Signal;
+use shedlock_rig::wait::answered;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -23,9 +24,15 @@ fn request(name: &str) -> AttemptRequest {
     AttemptRequest::new(LockName::new(name).unwrap(), Owner::generate(), MINUTE)
 }
 
+/// Repeats the attempt until the replica confirms it in time, if it must.
 async fn take(provider: &RedisProvider, request: &AttemptRequest) -> Lease {
-    let attempt = provider.attempt(request).await.unwrap();
+    let attempt = async || provider.attempt(request).await;
+    let attempt = confirmed(attempt).await;
     attempt.acquired().expect("the lock should be free")
+}
+
+async fn confirmed<T>(call: impl AsyncFnMut() -> Result<T, Error>) -> T {
+    answered("the replica confirms", Error::is_retryable, call).await
 }
 
 async fn at(server: &common::own::Own, options: &str) -> RedisProvider {
@@ -83,7 +90,7 @@ async fn with_waiting_a_lease_that_was_granted_outlives_a_failover() {
     let asked = request("job").with_slot(tick(&before).await);
     let lease = take(&before, &asked).await;
     let longer = ExtendRequest::new(2 * MINUTE);
-    let extended = before.extend(&lease, &longer).await.unwrap();
+    let extended = confirmed(async || before.extend(&lease, &longer).await).await;
     let Extension::Extended(lease) = extended else {
         panic!("no other owner has taken it: {extended:?}");
     };
@@ -153,8 +160,8 @@ async fn not_confirmed(pair: &Pair, provider: RedisProvider) {
 
     pair.replica.signal(Signal::CONT);
     pair.has_caught_up().await.unwrap();
-    let unlocked = provider.unlock(&unlocks, &done).await;
-    assert_eq!(unlocked.unwrap(), Unlock::Unlocked);
+    let unlocked = confirmed(async || provider.unlock(&unlocks, &done).await).await;
+    assert_eq!(unlocked, Unlock::Unlocked);
     let lease = take(&provider, &asked).await;
     assert!(lease.fencing_token() > held.fencing_token());
 }

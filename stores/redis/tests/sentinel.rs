@@ -6,6 +6,7 @@ mod common;
 
 use std::time::Duration;
 
+use common::info;
 use common::watched::{PASSWORD, SENTINELS_PASSWORD, Watched};
 use redis::ConnectionAddr;
 use redis::sentinel::{SentinelClientBuilder, SentinelServerType};
@@ -14,7 +15,7 @@ use shedlock_core::{
     LockProvider, Owner, Unlock, UnlockRequest,
 };
 use shedlock_redis::RedisProvider;
-use shedlock_rig::wait::found_async;
+use shedlock_rig::wait::answered;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -23,20 +24,10 @@ fn request(name: &str) -> AttemptRequest {
 }
 
 /// Repeats the attempt until the failover has ended. All errors until then must be retryable.
-async fn take(provider: &RedisProvider, request: &AttemptRequest) -> (Attempt, Vec<Error>) {
-    let mut errors = Vec::new();
-    let attempt = found_async("the failover ends", async || {
-        match provider.attempt(request).await {
-            Err(error) if error.is_retryable() => errors.push(error),
-            attempt => return Some(attempt.unwrap()),
-        }
-        None
-    });
-    (attempt.await, errors)
-}
-
 async fn taken(provider: &RedisProvider, name: &str) -> Lease {
-    let (attempt, _) = take(provider, &request(name)).await;
+    let request = request(name);
+    let attempt = async || provider.attempt(&request).await;
+    let attempt = answered("the failover ends", Error::is_retryable, attempt).await;
     attempt.acquired().expect("the lock should be free")
 }
 
@@ -51,9 +42,10 @@ async fn leases_that_were_replicated_outlive_a_failover() {
     watched.is_replicated().await.unwrap();
 
     watched.primary.stop();
-    let (next, errors) = take(&provider, &request("done")).await;
-    let next = next.acquired().expect("it was unlocked before");
-    assert!(!errors.is_empty(), "there was no time without a primary");
+    let next = taken(&provider, "done").await;
+    let promoted = watched.replica.admin().unwrap();
+    let promoted = info(&promoted, "replication").await.unwrap();
+    assert!(promoted.contains("role:master"), "{promoted}");
     assert!(next.fencing_token() > done.fencing_token(), "{next:?}");
 
     // The provider continues with the new primary, which has the lease and its holder.

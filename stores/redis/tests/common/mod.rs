@@ -40,6 +40,22 @@ pub(crate) async fn connection(client: &Client) -> RedisResult<MultiplexedConnec
         .await
 }
 
+/// Waits until the replica has received all writes of the primary, in a cluster if they have the same slot as `mark`.
+pub(crate) async fn has_caught_up(primary: &Client, mark: &str) -> Result<(), BoxError> {
+    let mut primary = connection(primary).await?;
+    until("the replica has caught up", async || {
+        let () = cmd("SET")
+            .arg(mark)
+            .arg(1)
+            .query_async(&mut primary)
+            .await?;
+        let mut wait = cmd("WAIT");
+        let known: u64 = wait.arg(1).arg(300).query_async(&mut primary).await?;
+        Ok(known == 1)
+    })
+    .await
+}
+
 /// A section of the server's `INFO`.
 pub(crate) async fn info(client: &Client, section: &str) -> Result<String, BoxError> {
     let mut connection = connection(client).await?;

@@ -5,7 +5,7 @@ use shedlock_conformance::BoxError;
 use shedlock_rig::given::program;
 
 use super::own::Own;
-use super::{connection, until};
+use super::{connection, has_caught_up};
 
 pub(crate) struct Pair {
     pub(crate) primary: Own,
@@ -26,20 +26,7 @@ impl Pair {
 
     /// Waits until the replica confirms writes.
     pub(crate) async fn has_caught_up(&self) -> Result<(), BoxError> {
-        let client = self.primary.admin()?;
-        let primary = connection(&client).await?;
-        until("the replica has caught up", async || {
-            let mut primary = primary.clone();
-            let () = cmd("SET")
-                .arg("mark")
-                .arg(1)
-                .query_async(&mut primary)
-                .await?;
-            let mut wait = cmd("WAIT");
-            let known: u64 = wait.arg(1).arg(300).query_async(&mut primary).await?;
-            Ok(known == 1)
-        })
-        .await
+        has_caught_up(&self.primary.admin()?, "mark").await
     }
 
     /// Cuts the replica off, as if the network were down.

@@ -1,11 +1,10 @@
 //! A primary and a replica, monitored by sentinels.
 
-use redis::cmd;
 use shedlock_conformance::BoxError;
 use shedlock_rig::given::program;
 
 use super::own::Own;
-use super::{info, until};
+use super::{has_caught_up, info, until};
 
 pub(crate) struct Watched {
     pub(crate) primary: Own,
@@ -76,20 +75,6 @@ impl Watched {
 
     /// Waits until the replica has received all writes.
     pub(crate) async fn is_replicated(&self) -> Result<(), BoxError> {
-        let mut primary = self
-            .primary
-            .admin()?
-            .get_multiplexed_async_connection()
-            .await?;
-        let () = cmd("SET")
-            .arg("mark")
-            .arg(1)
-            .query_async(&mut primary)
-            .await?;
-        let mut wait = cmd("WAIT");
-        let known: u64 = wait.arg(1).arg(400).query_async(&mut primary).await?;
-        (known == 1)
-            .then_some(())
-            .ok_or_else(|| "the replica is late".into())
+        has_caught_up(&self.primary.admin()?, "mark").await
     }
 }
