@@ -12,20 +12,21 @@ use common::{DATABASE, client, server, url};
 use futures_util::future::{Either, select};
 use mongodb::bson::{Document, doc};
 use mongodb::{Client, Collection};
-use shedlock_conformance::proxy::{Fault, Proxy, Strike, contains};
+use shedlock_conformance::proxy::{Delivery, Fault, Proxy, Strike, Trap, contains};
 use shedlock_conformance::support::{address, unique};
 use shedlock_core::{
-    Attempt, AttemptRequest, Clock as _, ErrorKind, ExtendRequest, Extension, Lease, LockName,
-    LockProvider, LockState, Moment, Owner, SkipReason, Slot, SystemClock, Unlock, UnlockRequest,
+    Attempt, AttemptRequest, Clock as _, Error, ErrorKind, ExtendRequest, Extension, Lease,
+    LockName, LockProvider, LockState, Moment, Owner, SkipReason, Slot, SystemClock, Unlock,
+    UnlockRequest,
 };
 use shedlock_mongodb::{MongoProvider, TimeMode};
 use shedlock_provider::ROUNDS;
+use shedlock_rig::wait::{answered, sleep};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// How long an attempt may take, when its copy is given up, and when the copy arrives.
+/// How long an attempt may take, and how long its copy is on its way.
 const TIMEOUT: Duration = Duration::from_millis(1_000);
-const GIVEN_UP: Duration = Duration::from_millis(200);
 const LATE: Duration = Duration::from_millis(2_500);
 
 /// Matches a findAndModify that creates a document: its flag `upsert` is true.
@@ -74,20 +75,24 @@ impl Line {
         line
     }
 
-    /// Sends a call whose request is delayed, and gives it up. Returns the time by which it will have arrived.
-    async fn held_up<T>(&self, bytes: &[u8], call: impl Future<Output = T>) -> Moment {
-        let arrives = SystemClock.now() + LATE + Duration::from_millis(500);
-        let delay = Strike::DelayRequest(LATE);
-        let trap = self.proxy.on_request(contains(bytes), 1, delay);
-        let given_up = SystemClock.sleep_until(SystemClock.now() + GIVEN_UP);
-        let mut call = pin!(call);
-        let answered = select(call.as_mut(), given_up).await;
+    /// Sends a call whose request is withheld, and gives it up.
+    async fn held_up<T>(&self, bytes: &[u8], call: impl Future<Output = T>) -> Copy {
+        let withhold = Strike::WithholdRequest;
+        let trap = self.proxy.on_request(contains(bytes), 1, withhold);
+        let given_up = async {
+            trap.struck().await;
+            sleep(Duration::from_millis(50)).await;
+        };
+        let (call, given_up) = (pin!(call), pin!(given_up));
+        let answered = select(call, given_up).await;
         assert!(matches!(answered, Either::Right(_)), "it was answered");
-        assert!(trap.has_struck());
-        arrives
+        Copy {
+            trap: trap.clone(),
+            due: SystemClock.now() + LATE,
+        }
     }
 
-    async fn lost_attempt(&self, request: &AttemptRequest) -> Moment {
+    async fn lost_attempt(&self, request: &AttemptRequest) -> Copy {
         let call = self.through.attempt(request);
         self.held_up(request.owner.as_str().as_bytes(), call).await
     }
@@ -102,6 +107,20 @@ impl Line {
     }
 }
 
+/// A request that was given up and is still on its way.
+struct Copy {
+    trap: Trap,
+    due: Moment,
+}
+
+impl Copy {
+    /// Waits until the server has replied to it.
+    async fn arrives(self) {
+        SystemClock.sleep_until(self.due).await;
+        assert_eq!(self.trap.deliver().await, Delivery::Answered);
+    }
+}
+
 const MODES: [TimeMode; 2] = [TimeMode::Store, TimeMode::client()];
 
 fn job() -> LockName {
@@ -112,8 +131,14 @@ fn request() -> AttemptRequest {
     AttemptRequest::new(job(), Owner::generate(), MINUTE).with_timeout(TIMEOUT)
 }
 
+/// Repeats an attempt that arrived after its timeout, because the machine is busy.
+async fn attempted(provider: &MongoProvider, request: &AttemptRequest) -> Attempt {
+    let attempt = async || provider.attempt(request).await;
+    answered("the attempt is in time", Error::is_retryable, attempt).await
+}
+
 async fn take(provider: &MongoProvider, request: &AttemptRequest) -> Lease {
-    let attempt = provider.attempt(request).await.unwrap();
+    let attempt = attempted(provider, request).await;
     attempt.acquired().expect("the lock should be free")
 }
 
@@ -127,10 +152,10 @@ async fn a_copy_that_arrives_after_its_retry_was_unlocked_takes_nothing() {
     for time in MODES {
         let line = Line::new(time).await;
         let request = request();
-        let arrived = line.lost_attempt(&request).await;
+        let copy = line.lost_attempt(&request).await;
         let lease = take(&line.through, &request).await;
         give_back(&line.through, &lease).await;
-        SystemClock.sleep_until(arrived).await;
+        copy.arrives().await;
         line.is_free().await;
         line.close().await;
     }
@@ -142,12 +167,12 @@ async fn a_copy_that_arrives_after_another_owner_came_and_went_takes_nothing() {
     for time in MODES {
         let line = Line::new(time).await;
         let request = request();
-        let arrived = line.lost_attempt(&request).await;
+        let copy = line.lost_attempt(&request).await;
         let lease = take(&line.through, &request).await;
         give_back(&line.through, &lease).await;
         let other = take(&line.direct, &self::request()).await;
         give_back(&line.direct, &other).await;
-        SystemClock.sleep_until(arrived).await;
+        copy.arrives().await;
         line.is_free().await;
         let next = take(&line.direct, &self::request()).await;
         assert!(next.fencing_token() > other.fencing_token());
@@ -163,11 +188,11 @@ async fn a_copy_that_arrives_after_its_retry_was_skipped_takes_neither_lock_nor_
         let other = take(&line.direct, &request()).await;
         let slot = Slot::at(other.acquired_at().unwrap()).unwrap();
         let request = request().with_slot(slot);
-        let arrived = line.lost_attempt(&request).await;
-        let retry = line.through.attempt(&request).await.unwrap();
+        let copy = line.lost_attempt(&request).await;
+        let retry = attempted(&line.through, &request).await;
         assert!(matches!(retry, Attempt::Skipped(_)), "{retry:?}");
         give_back(&line.direct, &other).await;
-        SystemClock.sleep_until(arrived).await;
+        copy.arrives().await;
         line.is_free().await;
         let lease = take(&line.direct, &self::request().with_slot(slot)).await;
         give_back(&line.direct, &lease).await;
@@ -183,10 +208,10 @@ async fn a_copy_that_arrives_after_the_final_withdrawal_takes_nothing() {
         let line = Line::new(time).await;
         let before = line.direct.inspect(&job()).await.unwrap().unwrap();
         let request = request();
-        let arrived = line.lost_attempt(&request).await;
+        let copy = line.lost_attempt(&request).await;
         SystemClock.sleep_until(SystemClock.now() + TIMEOUT).await;
         assert!(!line.direct.withdraw(&request).await.unwrap());
-        SystemClock.sleep_until(arrived).await;
+        copy.arrives().await;
         line.is_free().await;
         // The document still contains the previous owner.
         let after = line.direct.inspect(&job()).await.unwrap().unwrap();
@@ -205,10 +230,10 @@ async fn a_document_that_is_made_late_is_free() {
         let line = Line::without_document(time).await;
         let request = request();
         let call = line.through.attempt(&request);
-        let arrived = line.held_up(CREATES, call).await;
+        let copy = line.held_up(CREATES, call).await;
         assert!(!line.direct.withdraw(&request).await.unwrap());
         assert_eq!(line.direct.inspect(&job()).await.unwrap(), None);
-        SystemClock.sleep_until(arrived).await;
+        copy.arrives().await;
         line.is_free().await;
         let shedlocks =
             doc! { "_id": "job", "lockUntil": { "$lte": mongodb::bson::DateTime::now() } };
@@ -314,8 +339,13 @@ async fn the_first_attempt_of_a_provider_is_judged_by_the_servers_time() {
             .build()
             .unwrap()
     };
-    let lease = take(&open(), &request()).await;
-    let skipped = open().attempt(&request()).await.unwrap();
+    let attempt = async || {
+        let request = request().with_timeout(MINUTE);
+        open().attempt(&request).await.unwrap()
+    };
+    let lease = attempt().await.acquired();
+    let lease = lease.expect("the lock should be free");
+    let skipped = attempt().await;
     assert!(matches!(skipped, Attempt::Skipped(_)), "{skipped:?}");
     give_back(&open(), &lease).await;
     line.close().await;
@@ -347,13 +377,13 @@ async fn an_extension_that_arrives_late_does_not_shorten_a_later_one() {
         let short = ExtendRequest::new(Duration::from_secs(1));
         let call = line.through.extend(&lease, &short);
         let owner = lease.owner().as_str().as_bytes();
-        let arrived = line.held_up(owner, call).await;
+        let copy = line.held_up(owner, call).await;
         let long = ExtendRequest::new(10 * MINUTE);
         let long = line.direct.extend(&lease, &long).await.unwrap();
         let Extension::Extended(long) = long else {
             panic!("the lease runs: {long:?}");
         };
-        SystemClock.sleep_until(arrived).await;
+        copy.arrives().await;
         let record = line.direct.inspect(&job()).await.unwrap().unwrap();
         assert_eq!(record.locked_until, long.locked_until());
         let again = line.direct.extend(&lease, &short).await.unwrap();
