@@ -119,9 +119,9 @@ fn usable(
 
     config.map_err(|why| match why {
         UnusableTls::NoAuthorities => {
+            let ca = names.ca;
             configuration("this system has no CA certificates").advise(format!(
-                "set {} in the URL to a PEM file of CA certificates",
-                names.ca
+                "set {ca} in the URL to a PEM file of CA certificates"
             ))
         }
         UnusableTls::File(file, source) => {
