@@ -39,6 +39,34 @@ async fn a_blocking_task_sees_that_its_lease_is_lost() {
     assert!(called.load(Ordering::SeqCst));
 }
 
+#[test]
+fn a_closure_is_not_started_after_its_lease_was_lost() {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(1).max_blocking_threads(1).build();
+    runtime.unwrap().block_on(async {
+        let bench = bench();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let other = tokio::task::spawn_blocking(move || wait.recv());
+        let executor = bench.executor.clone();
+        let run = tokio::spawn(async move {
+            let config = config("a").lock_wait("1s");
+            let started = || -> () { panic!("started without the lock") };
+            executor.execute_blocking(&config, started).await
+        });
+        while bench.state("a").await != Some(LockState::Held) {
+            tokio::task::yield_now().await;
+        }
+        bench.clock.advance(secs(60));
+        go.send(()).unwrap();
+        other.await.unwrap().unwrap();
+        let outcome = run.await.unwrap().unwrap();
+        assert!(
+            matches!(outcome, Outcome::Lost { value: None, .. }),
+            "{outcome:?}"
+        );
+    });
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_blocking_task_keeps_its_lock_when_no_one_waits_for_it_any_more() {
     let bench = bench();

@@ -190,6 +190,29 @@ fn a_lock_is_not_given_back_while_a_task_that_was_spawned_with_it_runs() {
     two.becomes_free();
 }
 
+#[test]
+fn a_lock_is_not_given_back_while_a_closure_runs_whose_runtime_shuts_down() {
+    let (two, executor) = locked();
+    let runtime = one_worker();
+    let (begun, beginning) = mpsc::channel();
+    let (ended, end) = mpsc::channel();
+    let seen = two.clone();
+    runtime.spawn(async move {
+        let config = config();
+        let run = executor.execute_blocking(&config, move || {
+            begun.send(()).unwrap();
+            thread::sleep(LEASE / 2);
+            ended.send(seen.state()).unwrap();
+        });
+        let _ = run.await;
+    });
+    beginning.recv().unwrap();
+    // Waits for the closure.
+    drop(runtime);
+    assert_ne!(end.recv().unwrap(), LockState::Free);
+    two.becomes_free();
+}
+
 /// Returns an attempt that has won without a reply. Its connection no longer works.
 fn won_unseen<'a>(
     two: &Two,

@@ -23,9 +23,9 @@ use shedlock_support::spawn;
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::contract::{Attempt, Error, ErrorKind, LockConfig, LockProvider};
-use crate::runtime::conclude::{as_ended, conclude, failure_of, run_blocking};
+use crate::runtime::conclude::{conclude, failure_of, run_blocking};
 use crate::runtime::running::Running;
-use crate::runtime::{Outcome, Release, look_after, watch_deadline};
+use crate::runtime::{Ended, Outcome, Release, look_after, watch_deadline};
 
 /// Runs closures under locks on the calling thread; see the [module](self).
 #[derive(Clone, Debug)]
@@ -54,8 +54,8 @@ impl Executor {
 
     /// Runs the closure on this thread under the lock, if the lock is free.
     ///
-    /// A closure cannot be stopped from outside. If its lease is lost, it can find out through
-    /// [`CurrentLock::is_lost`](crate::CurrentLock::is_lost) and
+    /// A closure cannot be stopped from outside; it is only not started if its lease was lost before. If its lease is lost,
+    /// it can find out through [`CurrentLock::is_lost`](crate::CurrentLock::is_lost) and
     /// [`CurrentLock::on_lost`](crate::CurrentLock::on_lost), and the outcome is [`Outcome::Lost`]
     /// with its value. If the closure panics, the panic resumes after the lock was given back.
     ///
@@ -112,10 +112,11 @@ impl Executor {
         drop(looked_after);
         // The value stays here; only the release crosses to the runtime's thread.
         let (kept, ended) = match ran {
-            Ok(value) => (Some(value), Ok(())),
-            Err(panic) => (None, Err(panic)),
+            Ended::Finished(value) => (Some(value), Ended::Finished(())),
+            Ended::Panicked(panic) => (None, Ended::Panicked(panic)),
+            Ended::Cancelled(reason) => (None, Ended::Cancelled(reason)),
         };
-        let concluded = block_on(async move { conclude(&held, as_ended(ended)).await })?;
+        let concluded = block_on(async move { conclude(&held, ended).await })?;
         let outcome = concluded.resume();
         Ok(with_value(outcome, kept))
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use crate::contract::error_text;
+use crate::contract::{LostPolicy, error_text};
 use crate::runtime::current::CurrentLock;
 use crate::runtime::running::Running;
 use crate::runtime::{Context, Ended, Held, Outcome, Patience, Release, ReleaseOnDrop};
@@ -63,26 +63,33 @@ pub(crate) async fn conclude<T>(held: &Arc<Held>, ended: Ended<T>) -> Concluded<
     })
 }
 
-/// Runs a closure on this thread with the lock as its current one. A panic is caught.
+/// Runs a closure on this thread with the lock as its current one, unless the lease is lost before. A panic is caught.
 pub(crate) fn run_blocking<T>(
     held: &Arc<Held>,
     task: impl FnOnce() -> T,
     failure: impl FnOnce(&T) -> Option<String>,
-) -> Result<T, Box<dyn Any + Send>> {
+) -> Ended<T> {
+    let cancels = held.context().lost_policy == LostPolicy::Cancel;
+    if let Some(reason) = held.lost().filter(|_| cancels) {
+        return Ended::Cancelled(reason);
+    }
     held.state().start();
     let running = Running::start(held);
     let current = CurrentLock::of(held.clone());
     let ran = held
         .span()
         .in_scope(|| current.enter(|| catch_unwind(AssertUnwindSafe(task))));
-    match &ran {
+    match ran {
         Ok(value) => {
-            held.judge(value, failure);
+            held.judge(&value, failure);
             running.returned(None);
+            Ended::Finished(value)
         }
-        Err(panic) => running.panicked(&**panic),
+        Err(panic) => {
+            running.panicked(&*panic);
+            Ended::Panicked(panic)
+        }
     }
-    ran
 }
 
 /// Runs a closure on this thread inside a task that holds the lock. A panic is caught.
@@ -101,6 +108,7 @@ pub(super) fn run_reentrant<T>(
     ran
 }
 
-pub(crate) fn as_ended<T>(ran: Result<T, Box<dyn Any + Send>>) -> Ended<T> {
-    ran.map_or_else(Ended::Panicked, Ended::Finished)
+/// How a closure ended on a thread that may have ended before it.
+pub(crate) fn as_ended<T>(ran: Result<Ended<T>, Box<dyn Any + Send>>) -> Ended<T> {
+    ran.unwrap_or_else(Ended::Panicked)
 }

@@ -19,8 +19,8 @@ use crate::runtime::running::Running;
 use crate::runtime::scope::current_executor;
 use crate::runtime::thread::{Thread, joined, run_on};
 use crate::runtime::{
-    Context, Copies, Ended, Held, HeldLock, Outcome, Release, ReleaseOnDrop, acquire, guard,
-    look_after, pause, watch_deadline,
+    Context, Copies, Ended, Held, HeldLock, Outcome, Release, ReleaseOnDrop, Upheld, acquire,
+    guard, look_after, pause, watch_deadline,
 };
 
 /// Runs tasks under locks of one provider.
@@ -243,10 +243,11 @@ impl Executor {
 
     /// Runs the closure on a thread for blocking work under the lock, if the lock is free.
     ///
-    /// A closure cannot be stopped from outside. If its lease is lost, it can find out through
-    /// [`CurrentLock::is_lost`] and [`CurrentLock::on_lost`], and the outcome is [`Outcome::Lost`]
-    /// with its value. Dropping this future does not stop the closure either; its lock is given
-    /// back when the closure ends.
+    /// A closure cannot be stopped from outside; it is only not started if its lease was lost
+    /// before. If its lease is lost, it can find out through [`CurrentLock::is_lost`] and
+    /// [`CurrentLock::on_lost`], and the outcome is [`Outcome::Lost`] with its value. Dropping this
+    /// future does not stop the closure either, and neither does a shutdown of the runtime; its lock
+    /// is given back when the closure ends.
     ///
     /// # Errors
     /// As [`execute`](Self::execute), and `WrongContext` outside a tokio runtime.
@@ -288,22 +289,23 @@ impl Executor {
             Attempt::Acquired(held) => held,
             Attempt::Skipped(skip) => return Ok(Outcome::Skipped(skip)),
         };
-        let release = ReleaseOnDrop::new(held.clone());
-        let looked_after = look_after(&held, config)?;
+        let upheld = Arc::new(Upheld::new(&held, config)?);
         let pool = runtime.clone();
         // In a separate task, so that the lock outlives the closure even if this future is dropped.
         let concluded = runtime.spawn(async move {
             let watched = held.clone();
             let watch = spawn(&pool, async move { watch_deadline(&watched).await });
-            let inside = held.clone();
+            let (inside, upheld_inside) = (held.clone(), upheld.clone());
             let ran = run_on(reserved, &pool, move || {
-                run_blocking(&inside, task, failure)
+                let ended = run_blocking(&inside, task, failure);
+                upheld_inside.note(&ended);
+                Ok(ended)
             })
             .await;
             watch.abort();
-            drop(looked_after);
+            let release = upheld.end();
             let concluded = conclude(&held, as_ended(ran)).await;
-            release.defuse();
+            release.into_iter().for_each(ReleaseOnDrop::defuse);
             concluded
         });
         match concluded.await {

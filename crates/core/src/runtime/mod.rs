@@ -47,7 +47,7 @@ pub use held_lock::HeldLock;
 use keep_alive::KeepAlive;
 use lease_state::LeaseState;
 pub(crate) use lease_state::SlotWord;
-pub(crate) use looked_after::{LookedAfter, look_after};
+pub(crate) use looked_after::{LookedAfter, Upheld, look_after};
 #[cfg(feature = "metrics")]
 pub use metrics_listener::MetricsListener;
 use names::Names;

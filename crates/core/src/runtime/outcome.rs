@@ -18,10 +18,11 @@ pub enum Outcome<T> {
     },
     /// The task did not run: another owner has the lock or its slot.
     Skipped(Skip),
-    /// The task started, and its lease ended before it did.
+    /// The lease ended before the task did, which may not have started.
     #[non_exhaustive]
     Lost {
-        /// The value that the task returned, if it ran to its end; `None` if it was stopped.
+        /// The value that the task returned, if it ran to its end; `None` if it was stopped or not
+        /// started.
         value: Option<T>,
         /// Why the lease was lost.
         reason: LostReason,
