@@ -43,10 +43,9 @@ pub(crate) fn writer(store: &Store, args: &RunArgs) -> Option<JournalWriter> {
     Some(JournalWriter::with_settings(store.journal()?, settings))
 }
 
-/// The job of a `run` with a schedule.
-pub(crate) fn registration(args: &RunArgs) -> Option<JobRegistration> {
+/// The job of a `run` with a schedule, whose leases have this length.
+pub(crate) fn registration(args: &RunArgs, at_most: Duration) -> Option<JobRegistration> {
     let schedule = args.schedule().ok()??;
-    let at_most = args.lock_at_most_for.unwrap_or_default();
     let longest = at_most.max(args.max_run_time.unwrap_or_default());
     let registration = schedule.registration(&args.name);
     let registration = registration.lock_at_most_for(at_most);

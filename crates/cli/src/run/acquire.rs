@@ -101,6 +101,7 @@ pub(super) async fn first_to_end(signals: &mut Signals) -> Signal {
     loop {
         let signal = signals.next().await;
         if asks_to_end(signal) {
+            signals.are_to_end = true;
             return signal;
         }
         // The other signals are meant for a running command, and none runs.
@@ -133,7 +134,12 @@ async fn ask(
         None => executor,
     };
     let executor = asked.get_or_init(|| executor).clone();
-    let mut job = keeps.0.and_then(journal::registration);
+    let at_most = lock
+        .resolve(&[&claim.defaults(), &provider.defaults()])?
+        .lock_at_most_for;
+    let mut job = keeps
+        .0
+        .and_then(|args| journal::registration(args, at_most));
     if let (Some(writer), Some(job)) = (&writer, &job) {
         writer.register_if_elsewhere(job.clone());
     }

@@ -29,7 +29,7 @@ pub(super) struct Runner<'a> {
     pub(super) args: &'a RunArgs,
     pub(super) terminal: Terminal,
     program: PathBuf,
-    signals: Signals,
+    pub(super) signals: Signals,
     pings: Pings<'a>,
     /// Whether the lock stays taken after an attempt that failed here, as was reported.
     is_backing_off: bool,

@@ -14,7 +14,11 @@ use crate::signals::{Ignored, asks_to_end, handles_ends};
 
 /// Catches signals that are meant for the command. From then on none of them ends this process.
 #[derive(Debug)]
-pub(crate) struct Signals(Vec<(Signal, unix::Signal)>);
+pub(crate) struct Signals {
+    streams: Vec<(Signal, unix::Signal)>,
+    /// Whether one has arrived that asks this process to end, while no command was running.
+    pub(super) are_to_end: bool,
+}
 
 const CAUGHT: [Signal; 9] = [
     Signal::TERM,
@@ -53,13 +57,16 @@ impl Signals {
             .map(|signal| Ok((signal, unix::signal(SignalKind::from_raw(signal.as_raw()))?)))
             .collect::<io::Result<_>>()?;
         handles_ends();
-        Ok(Self(streams))
+        Ok(Self {
+            streams,
+            are_to_end: false,
+        })
     }
 
     /// The next signal. Cancellation safe.
     pub(crate) async fn next(&mut self) -> Signal {
         poll_fn(|context| {
-            for (signal, stream) in &mut self.0 {
+            for (signal, stream) in &mut self.streams {
                 if stream.poll_recv(context).is_ready() {
                     return Poll::Ready(*signal);
                 }

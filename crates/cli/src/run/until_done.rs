@@ -85,15 +85,18 @@ fn after(ran: &Ran, slot: Slot, wanted: Slot, runner: &mut Runner<'_>) -> Option
         runner.report_attempt(slot, attempt, ran);
     }
     // No second attempt beside what is left of this one, or beside the owner that has overlapped it.
-    let is_last = ran.is_asked_to_end || ran.has_survivors || ran.is_overlapped;
+    let is_last =
+        ran.is_asked_to_end || runner.signals.are_to_end || ran.has_survivors || ran.is_overlapped;
     if is_last || (is_over && slot == wanted) {
         return None;
     }
-    Some(match is_over {
-        true => (wanted, Duration::ZERO),
-        false => {
+    let wait = match ran.code {
+        0 => Duration::ZERO,
+        // A failure keeps the lock taken for its pause, the last one of a slot too.
+        _ => {
             let patience = runner.args.lock_wait.unwrap_or_default();
-            (slot, retries.pause_after(attempt) + MARGIN.max(patience))
+            retries.pause_after(attempt) + MARGIN.max(patience)
         }
-    })
+    };
+    Some((if is_over { wanted } else { slot }, wait))
 }

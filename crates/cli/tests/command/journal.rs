@@ -18,6 +18,23 @@ fn json(sandbox: &Sandbox, arguments: &[&str]) -> Value {
     serde_json::from_str(&shown.stdout).unwrap_or_else(|_| panic!("{shown:?}"))
 }
 
+/// A job is not overdue while a run lasts as long as its store's URL allows.
+#[test]
+fn lease_of_the_url() {
+    let sandbox = journal();
+    let store = format!("{}?lock_at_most_for=10m", sandbox.store());
+    let run = [
+        "run", "-n", "a", "--store", &store, "--every", "1h", "--", "true",
+    ];
+    assert_eq!(done(&mut sandbox.bare(&run)).code, 0);
+    let job = &json(&sandbox, &["jobs"])["jobs"][0];
+    assert_eq!(job["lock_at_most_for_seconds"], 600.0);
+    let instant =
+        |field: &str| -> jiff::Timestamp { job[field].as_str().unwrap().parse().unwrap() };
+    let allowed = instant("deadline").duration_since(instant("next_slot"));
+    assert!(allowed.as_secs() >= 600, "{job}");
+}
+
 /// A run in progress is running, and one that was killed has failed: the watchdog stopped its command.
 #[test]
 fn killed() {

@@ -178,6 +178,28 @@ fn an_open_slot_is_run_before_a_later_one() {
 }
 
 #[test]
+fn a_slot_is_run_after_an_earlier_one_was_given_up() {
+    let sandbox = Sandbox::new();
+    let script = "echo x >> started; exec sleep 60";
+    let told = run(&sandbox, "60s", &[&SEOUL, &NOT_LOST], script)
+        .spawn()
+        .unwrap();
+    sandbox.await_lines("started", 1);
+    signal(told.id(), Signal::TERM);
+    end(told);
+
+    let [earlier, later] = slots();
+    let script = format!("echo $SHEDLOCK_SLOT; test $SHEDLOCK_SLOT = {later}");
+    let options = ["--must-not-be-lost", "--retry-backoff", "2s"];
+    let options = [&UTC[..], &options, &["--max-attempts", "1"]];
+    let both = done(&mut run(&sandbox, "60s", &options, &script));
+    let said = &both.stderr;
+    assert!(said.contains("given up"), "{said}");
+    assert_eq!(both.stdout, format!("{earlier}\n{later}\n"), "{said}");
+    assert_eq!(both.code, 0);
+}
+
+#[test]
 fn a_slot_is_used_up_by_a_failure_unless_it_must_not_be_lost() {
     let sandbox = Sandbox::new();
     let script = "echo x; exit ${SHEDLOCK_SLOT_ATTEMPT-7}";

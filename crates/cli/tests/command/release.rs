@@ -149,6 +149,27 @@ fn a_signal_ends_an_unlock_that_is_retried() {
 }
 
 #[test]
+fn a_signal_during_the_unlock_is_followed_by_no_other_attempt() {
+    let sandbox = Sandbox::new();
+    let options = [
+        "--schedule",
+        "0 0 1 1 *",
+        "--must-not-be-lost",
+        "--retry-backoff",
+        "1s",
+    ];
+    let (child, mut stderr, writer) = ended_without_store_of(&sandbox, "10m", &options);
+    let first = line(&mut stderr);
+    assert!(first.starts_with(RETRYING), "{first}");
+    signal(child.id(), Signal::TERM);
+    let last = line(&mut stderr);
+    assert!(last.contains("SIGTERM arrived"), "{last}");
+    writer.end();
+    assert_eq!(end(child).code, 5);
+    assert_eq!(sandbox.lock("a")["slot_attempts"], 1);
+}
+
+#[test]
 fn the_advice_does_not_free_the_lock_of_the_next_holder() {
     let sandbox = Sandbox::new();
     let (child, mut stderr, writer) = ended_without_store(&sandbox);
