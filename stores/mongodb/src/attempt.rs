@@ -44,7 +44,10 @@ impl MongoStore {
                 }
                 continue;
             }
-            if request.slot.is_some() {
+            let reached = self.server.earliest().filter(|_| is_bounded);
+            if request.slot.is_some()
+                && reached.is_none_or(|now| check_slot(request, now, CLOCK).is_err())
+            {
                 budget.count();
                 check_slot(request, self.judging_time().await?, CLOCK)?;
             }

@@ -27,13 +27,11 @@ impl MongoStore {
         Now::Given(DateTime::from_system_time(self.clock().system_time()))
     }
 
-    /// The time of the judging clock, or slightly earlier. Queries the server if it has not reported its time.
+    /// The time of the judging clock. Asks the server if that is the server's clock: what it has reported before shows only
+    /// what it has reached, and falls behind.
     pub(crate) async fn judging_time(&self) -> Result<SystemTime> {
         if self.settings.time.is_client() {
             return Ok(self.clock().system_time());
-        }
-        if let Some(now) = self.server.earliest() {
-            return Ok(now);
         }
         let sent = self.clock().now();
         let hello = self.run(doc! { "hello": 1 }).await?;

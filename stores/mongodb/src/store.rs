@@ -12,7 +12,7 @@ use shedlock_core::admin::{Change, Changed, LeaseChange};
 use shedlock_core::{
     Attempt, AttemptRequest, Budget, Capabilities, Clock, Error, ErrorKind, ExtendRequest,
     Extension, Failover, Finding, Journal, Lease, ListRequest, LockDefaults, LockName, LockRecord,
-    SETTINGS, Schema, SkippedSlots, Slot, StoreClock, SystemClock,
+    Owner, SETTINGS, Schema, SkippedSlots, Slot, StoreClock, SystemClock,
 };
 use shedlock_provider::{
     End, Ended, FromClient, HUNDRED_YEARS, Part, ROUNDS, Result, Seen, Store, StoreProvider,
@@ -243,16 +243,19 @@ impl Store for MongoStore {
         let (mut query, mut fields) = match &change.lease {
             LeaseChange::Keep => (doc! { "_id": name.as_str() }, doc! {}),
             LeaseChange::End { owner: by, kept } => {
-                (running(name, owner, now), ended_by_operator(now, by, *kept))
+                let mut same = running(name, owner, now);
+                // ShedLock's owner is the same for each of its leases.
+                if !Owner::is_ours(owner) {
+                    same.insert(UNTIL, seen_until(seen));
+                }
+                (same, ended_by_operator(now, by, *kept))
             }
             LeaseChange::Take {
                 owner: by,
                 until: end,
             } => {
                 let mut same = owned(name, owner);
-                // ShedLock's owner is the same for each of its leases.
-                let until = seen.record.locked_until.map(DateTime::from_system_time);
-                same.insert(UNTIL, until);
+                same.insert(UNTIL, seen_until(seen));
                 let mut fields = acquired(now, by, Duration::ZERO);
                 fields.insert(UNTIL, DateTime::from_system_time(*end));
                 (same, fields)
@@ -394,11 +397,14 @@ impl Store for MongoStore {
     }
 
     async fn server_time(&self) -> Result<Option<SystemTime>> {
+        let sent = self.clock().now();
         let hello = self.run(doc! { "hello": 1 }).await?;
-        Ok(hello
-            .get_datetime("localTime")
-            .ok()
-            .map(|time| instant(*time)))
+        let time = hello.get_datetime("localTime").ok();
+        let time = time.map(|time| instant(*time));
+        if let Some(time) = time {
+            self.server.observe_reply(time, sent);
+        }
+        Ok(time)
     }
 }
 
@@ -458,6 +464,11 @@ fn running(name: &LockName, owner: &str, now: Now) -> Document {
     let mut query = owned(name, owner);
     query.insert("$expr", now.is_end("$gt"));
     query
+}
+
+fn seen_until(seen: &Seen<String>) -> Option<DateTime> {
+    let until = seen.record.locked_until;
+    until.map(DateTime::from_system_time)
 }
 
 /// Matches a lease of this owner, running or expired; for an empty owner, a lease whose document contains none.

@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use common::{DATABASE, client, server, url};
 use futures_util::future::{Either, select};
-use mongodb::bson::{Document, doc};
+use mongodb::bson::{DateTime, Document, doc};
 use mongodb::{Client, Collection};
 use shedlock_conformance::proxy::{Delivery, Fault, Proxy, Strike, Trap, contains};
 use shedlock_conformance::support::{address, unique};
 use shedlock_core::{
-    Attempt, AttemptRequest, Clock as _, Error, ErrorKind, ExtendRequest, Extension, Lease,
-    LockName, LockProvider, LockState, Moment, Owner, SkipReason, Slot, SystemClock, Unlock,
-    UnlockRequest,
+    Attempt, AttemptRequest, Clock as _, Error, ErrorKind, ExtendRequest, Extension,
+    ForceUnlockRequest, Lease, LockName, LockProvider, LockState, Moment, Owner, SkipReason, Slot,
+    SystemClock, Unlock, UnlockRequest, admin,
 };
 use shedlock_mongodb::{MongoProvider, TimeMode};
 use shedlock_provider::ROUNDS;
@@ -393,4 +393,24 @@ async fn an_extension_that_arrives_late_does_not_shorten_a_later_one() {
         assert_eq!(again.locked_until(), long.locked_until());
         line.close().await;
     }
+}
+
+/// An operator frees a lock of ShedLock's. Before the request arrives, the same host takes the lock again.
+#[tokio::test]
+async fn a_forced_unlock_that_arrives_late_frees_no_later_lease_of_the_same_host() {
+    let line = Line::without_document(TimeMode::Store).await;
+    let now = DateTime::now().timestamp_millis();
+    let [earlier, later] = [60_000, 120_000].map(|millis| DateTime::from_millis(now + millis));
+    let lease = doc! { "_id": "job", "lockUntil": earlier, "lockedBy": "java-host" };
+    line.collection.insert_one(lease).await.unwrap();
+    let request = ForceUnlockRequest::new(job());
+    let freed = admin::force_unlock(&line.through, &request);
+    let copy = line.held_up(b"findAndModify", freed).await;
+    let again = doc! { "$set": { "lockUntil": later } };
+    let query = doc! { "_id": "job" };
+    line.collection.update_one(query, again).await.unwrap();
+    assert_eq!(copy.trap.deliver().await, Delivery::Answered);
+    let record = line.direct.inspect(&job()).await.unwrap().unwrap();
+    assert_eq!(record.state, LockState::Taken, "{record:?}");
+    line.close().await;
 }

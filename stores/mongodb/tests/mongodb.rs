@@ -17,8 +17,8 @@ use room::{MINUTE, Room, is_duplicate, job};
 use shedlock_conformance::support::{assert_value_outlives_client, unique, warns_of_unverified};
 use shedlock_core::{
     AttemptRequest, Clock as _, ErrorKind, ExtendRequest, Extension, ForceUnlockRequest,
-    ForcedUnlock, Level, ListRequest, LockProvider, LockState, Owner, SkipReason, Slot, SlotEnd,
-    SystemClock, Unlock, UnlockRequest, admin,
+    ForcedUnlock, Level, ListRequest, LockName, LockProvider, LockState, ManualClock, Owner,
+    SkipReason, Slot, SlotEnd, SystemClock, Unlock, UnlockRequest, admin,
 };
 use shedlock_mongodb::MongoProvider;
 use shedlock_rig::wait::sleep;
@@ -278,6 +278,29 @@ async fn a_slot_ahead_leaves_no_document() {
     let error = room.provider.attempt(&request).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::SlotAhead, "{error:?}");
     assert_eq!(room.document().await, None);
+    room.close().await;
+}
+
+/// What is known of the server's clock falls behind until it is read again: here by 3 s.
+#[tokio::test]
+async fn a_first_slot_is_judged_by_the_servers_time_and_not_by_what_is_known_of_it() {
+    let room = Room::new().await;
+    let database = client(&server()).await.unwrap().database(DATABASE);
+    let provider = MongoProvider::builder(&database)
+        .collection(room.collection.name())
+        .clock(Arc::new(ManualClock::new()))
+        .build()
+        .unwrap();
+    let other = LockName::new("other").unwrap();
+    let first = AttemptRequest::new(other, Owner::generate(), MINUTE);
+    let attempt = provider.attempt(&first).await.unwrap();
+    assert!(attempt.acquired().is_some());
+    sleep(Duration::from_secs(3)).await;
+    let slot = Slot::at(SystemClock.system_time()).unwrap();
+    let request = room.request(MINUTE).with_slot(slot);
+    let request = request.with_slot_tolerance(Duration::from_secs(1));
+    let attempt = provider.attempt(&request).await.unwrap();
+    assert!(attempt.acquired().is_some());
     room.close().await;
 }
 
