@@ -334,6 +334,7 @@ impl Bucket {
     async fn send(&self, subject: String, request: Request, lost: ErrorKind) -> Result<Value> {
         let call = self.line.call().await?;
         let connected = Arc::clone(&call.connection);
+        let was_closed = connected.is_closed();
         let request = request.timeout(Some(self.settings.response_timeout));
         let answer = connected.client.send_request(subject, request).await;
         let is_answer = |error: &RequestError| error.kind() != RequestErrorKind::TimedOut;
@@ -345,7 +346,9 @@ impl Bucket {
         if has_no_responders && lost == OutcomeUnknown && Box::pin(self.shape()).await?.is_none() {
             return Err(self.missing());
         }
-        if error.kind() == RequestErrorKind::Other && connected.is_closed() {
+        // A request that was sent before the client was closed may have taken effect.
+        let is_unsent = was_closed || lost != OutcomeUnknown;
+        if error.kind() == RequestErrorKind::Other && connected.is_closed() && is_unsent {
             return Err(closed().with_source(error));
         }
         Err(unanswered(error, lost))

@@ -40,8 +40,9 @@ impl Message {
             if let Some(word) = word.filter(is_word) {
                 is_ours = true;
                 let word = word.to_ascii_lowercase();
-                // Without an owner, the blank before the mark of an unlock is lost in transit.
-                let is_mark_alone = word == "owner" && value == "unlocked";
+                // Without an owner, the blank before the mark of an end is lost in transit.
+                let is_mark_alone =
+                    word == "owner" && Owner::without_mark(&format!(" {value}")).is_empty();
                 let blank = if is_mark_alone { " " } else { "" };
                 text.push_str(&format!("{word} {blank}{value}\n"));
             }
@@ -249,8 +250,12 @@ mod tests {
     #[test]
     fn a_lock_of_shedlock_that_was_freed_by_force_is_free_and_has_no_owner() {
         let mut record = Record::from_text("shedlock 1\nuntil 5\nat 4\n").unwrap();
-        record.owner = Owner::released_text("");
-        assert_eq!(stored(&record).record().unwrap(), (record, true));
+        for owner in [Owner::freed_text(""), Owner::released_text("")] {
+            record.owner = owner;
+            let read = stored(&record).record().unwrap();
+            assert_eq!(read, (record.clone(), true));
+            assert!(Owner::is_released(&read.0.owner));
+        }
     }
 
     #[test]
