@@ -17,7 +17,7 @@ const USES: [&str; 8] = [
 ];
 
 /// The files that print an error of ours, with the reason.
-const EDGES: [(&str, &str); 32] = [
+const EDGES: [(&str, &str); 34] = [
     (
         "crates/cli/src/audit.rs",
         "the warning of an action that was done and not recorded",
@@ -77,7 +77,12 @@ const EDGES: [(&str, &str); 32] = [
         "a task's own error, whatever its type, as the journal keeps it",
     ),
     ("crates/core/src/testing/mod.rs", "a panic in a test"),
+    (
+        "crates/scheduler/src/driver/failing.rs",
+        "which log lines were written",
+    ),
     ("crates/scheduler/src/driver/missed.rs", "log lines"),
+    ("crates/scheduler/src/driver/shared.rs", "log lines"),
     (
         "crates/scheduler/src/tick.rs",
         "`Display` of how a tick ended, for logs",
