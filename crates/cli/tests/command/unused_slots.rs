@@ -199,7 +199,7 @@ fn a_lock_that_comes_too_late_leaves_the_slot_open() {
             0
         );
         let busy = Writer::begin(&sandbox.store());
-        let mut command = sandbox.run_with("a", "15s", options, "echo ran");
+        let mut command = sandbox.run_with("a", "9s", options, "echo ran");
         let asking = command.spawn().unwrap();
         await_store_of(&sandbox, &asking);
         (options, sandbox, busy, asking)
@@ -211,8 +211,8 @@ fn a_lock_that_comes_too_late_leaves_the_slot_open() {
         busy.end();
         (options, sandbox, asking)
     });
-    // After the ten seconds at which the command is sent TERM, and before the lease ends.
-    pause(Duration::from_millis(10_300));
+    // After the six seconds at which the command is sent TERM, and before the lease ends.
+    pause(Duration::from_millis(6300));
     for (.., asking) in &late {
         signal(asking.id(), Signal::CONT);
     }

@@ -254,6 +254,8 @@ impl Dialect {
     pub(crate) fn index(&self, options: &Options, shape: &Shape) -> Option<(Statement, String)> {
         let (is_missing, create) = self.index?;
         let mut pieces = Pieces::of_shape(self, options, shape);
+        // As the other statements of a migration name it.
+        pieces.set("table", options.table.quoted(self.quotation_mark));
         let name = options.table.with_suffix(INDEX).name;
         pieces.set("index", name.quoted(self.quotation_mark));
         Some((self.condition(options, is_missing), pieces.expand(create)))
