@@ -1,10 +1,8 @@
 //! A provider behind a fault proxy, and one that connects to the store directly.
 
-use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use futures_util::future::{Either, select};
 use shedlock_core::{Attempt, AttemptRequest, Error, ExtendRequest, Lease, Slot};
 
 use crate::context::{granted, name};
@@ -220,23 +218,6 @@ where
             }
             answer => return Ok(answer?),
         }
-    }
-}
-
-/// Returns the result, or `None` if the call was given up this long after the trap struck.
-pub(crate) async fn until_struck<T>(
-    trap: &Trap,
-    after: Duration,
-    call: impl Future<Output = T>,
-) -> Option<T> {
-    let given_up = async {
-        trap.struck().await;
-        sleep(after).await;
-    };
-    let (call, given_up) = (pin!(call), pin!(given_up));
-    match bounded(PATIENCE, select(call, given_up)).await {
-        Some(Either::Left((answer, _))) => Some(answer),
-        _ => None,
     }
 }
 

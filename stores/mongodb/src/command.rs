@@ -33,12 +33,8 @@ impl MongoStore {
         if self.settings.time.is_client() {
             return Ok(self.clock().system_time());
         }
-        let sent = self.clock().now();
-        let hello = self.run(doc! { "hello": 1 }).await?;
-        let now = hello.get_datetime("localTime");
-        let now = now.map_err(|_| internal("the server reports no time"))?;
-        self.server.observe_reply(instant(*now), sent);
-        Ok(instant(*now))
+        let now = self.server_time().await?;
+        now.ok_or_else(|| internal("the server reports no time"))
     }
 
     /// Runs a command that only reads, on the primary.

@@ -5,11 +5,9 @@
 
 mod common;
 
-use std::pin::pin;
 use std::time::Duration;
 
 use common::{DATABASE, client, server, url};
-use futures_util::future::{Either, select};
 use mongodb::bson::{DateTime, Document, doc};
 use mongodb::{Client, Collection};
 use shedlock_conformance::proxy::{Delivery, Fault, Proxy, Strike, Trap, contains};
@@ -21,7 +19,7 @@ use shedlock_core::{
 };
 use shedlock_mongodb::{MongoProvider, TimeMode};
 use shedlock_provider::ROUNDS;
-use shedlock_rig::wait::{answered, sleep};
+use shedlock_rig::wait::answered;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -79,13 +77,8 @@ impl Line {
     async fn held_up<T>(&self, bytes: &[u8], call: impl Future<Output = T>) -> Copy {
         let withhold = Strike::WithholdRequest;
         let trap = self.proxy.on_request(contains(bytes), 1, withhold);
-        let given_up = async {
-            trap.struck().await;
-            sleep(Duration::from_millis(50)).await;
-        };
-        let (call, given_up) = (pin!(call), pin!(given_up));
-        let answered = select(call, given_up).await;
-        assert!(matches!(answered, Either::Right(_)), "it was answered");
+        let answer = trap.give_up(Duration::from_millis(50), call).await;
+        assert!(answer.is_none() && trap.has_struck(), "it was answered");
         Copy {
             trap: trap.clone(),
             due: SystemClock.now() + LATE,

@@ -5,10 +5,8 @@
 
 mod common;
 
-use std::pin::pin;
 use std::time::Duration;
 
-use futures_util::future::{Either, select};
 use redis::Client;
 use redis::aio::MultiplexedConnection;
 use shedlock_conformance::proxy::{Delivery, Proxy, Strike, Trap, contains};
@@ -57,13 +55,8 @@ impl Line {
     async fn held_up<T>(&self, owner: &Owner, call: impl Future<Output = T>) -> Copy {
         let owner = contains(owner.as_str().as_bytes());
         let trap = self.proxy.on_request(owner, 1, Strike::WithholdRequest);
-        let given_up = async {
-            trap.struck().await;
-            sleep(Duration::from_millis(50)).await;
-        };
-        let (call, given_up) = (pin!(call), pin!(given_up));
-        let answered = select(call, given_up).await;
-        assert!(matches!(answered, Either::Right(_)), "it was answered");
+        let answer = trap.give_up(Duration::from_millis(50), call).await;
+        assert!(answer.is_none() && trap.has_struck(), "it was answered");
         Copy {
             trap: trap.clone(),
             due: SystemClock.now() + LATE,

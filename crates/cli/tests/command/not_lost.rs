@@ -151,17 +151,22 @@ fn the_slot_of_a_killed_run_stays_used_up() {
     assert!(second.stderr.contains("already taken"), "{}", second.stderr);
 }
 
-#[test]
-fn an_open_slot_is_run_before_a_later_one() {
-    let sandbox = Sandbox::new();
+/// Runs the earlier slot and sends TERM.
+fn leave_earlier_slot_open(sandbox: &Sandbox) {
     let script = "echo x >> started; exec sleep 60";
-    let told = run(&sandbox, "60s", &[&SEOUL, &NOT_LOST], script)
+    let told = run(sandbox, "60s", &[&SEOUL, &NOT_LOST], script)
         .spawn()
         .unwrap();
     sandbox.await_lines("started", 1);
     signal(told.id(), Signal::TERM);
     let ended = end(told);
     assert_eq!(ended.code, 143, "not tried again: {}", ended.stderr);
+}
+
+#[test]
+fn an_open_slot_is_run_before_a_later_one() {
+    let sandbox = Sandbox::new();
+    leave_earlier_slot_open(&sandbox);
     let [earlier, later] = slots();
     assert_eq!(sandbox.lock("a")["last_slot"], earlier);
     assert_eq!(sandbox.lock("a")["slot_attempts"], 0);
@@ -180,14 +185,7 @@ fn an_open_slot_is_run_before_a_later_one() {
 #[test]
 fn a_slot_is_run_after_an_earlier_one_was_given_up() {
     let sandbox = Sandbox::new();
-    let script = "echo x >> started; exec sleep 60";
-    let told = run(&sandbox, "60s", &[&SEOUL, &NOT_LOST], script)
-        .spawn()
-        .unwrap();
-    sandbox.await_lines("started", 1);
-    signal(told.id(), Signal::TERM);
-    end(told);
-
+    leave_earlier_slot_open(&sandbox);
     let [earlier, later] = slots();
     let script = format!("echo $SHEDLOCK_SLOT; test $SHEDLOCK_SLOT = {later}");
     let options = ["--must-not-be-lost", "--retry-backoff", "2s"];

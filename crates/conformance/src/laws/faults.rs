@@ -16,7 +16,7 @@ use shedlock_core::{
 
 use crate::case::cases;
 use crate::context::name;
-use crate::line::{Line, until_answered, until_struck};
+use crate::line::{Line, until_answered};
 use crate::proxy::{Strike, Trap};
 use crate::steps::{abandon, acquire, extend_is_lost, is_free, record, still_holds, unlock};
 use crate::verdict::ensure;
@@ -371,7 +371,7 @@ pub async fn a_connection_that_falls_silent_is_abandoned(context: &TestContext) 
     for strike in [Strike::SwallowReply, Strike::SwallowRequest] {
         let request = context.request(&name(&format!("{strike:?}")));
         let trap = line.trap(Call::Attempt, &request, 1, strike)?;
-        let silent = until_struck(&trap, SILENCE, line.through.attempt(&request)).await;
+        let silent = trap.give_up(SILENCE, line.through.attempt(&request)).await;
         let _ = line.has_struck(&trap, 1)?;
         match silent {
             None => {}

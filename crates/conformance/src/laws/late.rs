@@ -12,7 +12,7 @@ use shedlock_core::{Attempt, AttemptRequest, Error, ExtendRequest, LockName, Mom
 
 use crate::case::cases;
 use crate::context::name;
-use crate::line::{Line, until_answered, until_struck};
+use crate::line::{Line, until_answered};
 use crate::proxy::{Delivery, Strike, Trap};
 use crate::steps::{acquire, extend, is_free, skipped, still_holds, try_take, unlock};
 use crate::verdict::ensure;
@@ -124,7 +124,7 @@ async fn each_statement(
         }
         let through = line.warm_through(context).await?;
         let trap = line.trap(Call::Attempt, &request, nth, Strike::WithholdRequest)?;
-        let answer = until_struck(&trap, WITHHELD, through.attempt(&request)).await;
+        let answer = trap.give_up(WITHHELD, through.attempt(&request)).await;
         if !line.has_struck(&trap, nth)? {
             return match answer {
                 // A busy store may judge it later than its timeout.
@@ -253,7 +253,9 @@ pub async fn an_extension_that_arrives_late_does_not_shorten_the_lease(
         let same = acquire(&through, &request).await?;
         let trap = line.trap(Call::Extend, &request, nth, Strike::WithholdRequest)?;
         let shorter = ExtendRequest::new(short);
-        let _ = until_struck(&trap, WITHHELD, through.extend(&same, &shorter)).await;
+        let _ = trap
+            .give_up(WITHHELD, through.extend(&same, &shorter))
+            .await;
         if !line.has_struck(&trap, nth)? {
             break;
         }

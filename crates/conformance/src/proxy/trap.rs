@@ -1,14 +1,16 @@
 //! A strike that waits for its request.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use tokio::sync::oneshot;
 
 use super::{Matcher, Strike};
-use crate::wait::sleep;
+use crate::wait::{PATIENCE, bounded, sleep};
 
 /// A strike that waits for its request. It stays armed when this is dropped, but dropping it also
 /// drops a request that it withholds.
@@ -69,6 +71,19 @@ impl Trap {
     pub async fn struck(&self) {
         while !self.has_struck() {
             sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Returns the result of the call, or `None` if it was given up this long after the trap struck.
+    pub async fn give_up<T>(&self, after: Duration, call: impl Future<Output = T>) -> Option<T> {
+        let given_up = async {
+            self.struck().await;
+            sleep(after).await;
+        };
+        let (call, given_up) = (pin!(call), pin!(given_up));
+        match bounded(PATIENCE, select(call, given_up)).await {
+            Some(Either::Left((answer, _))) => Some(answer),
+            _ => None,
         }
     }
 

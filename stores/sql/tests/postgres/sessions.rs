@@ -10,7 +10,8 @@ use shedlock_core::{AttemptRequest, ErrorKind, LockProvider};
 use shedlock_diesel_async::diesel_async::SimpleAsyncConnection as _;
 use shedlock_sqlx::PostgresProvider;
 use shedlock_tokio_postgres::TokioPostgresProvider;
-use sqlx::AssertSqlSafe;
+use sqlx::pool::PoolConnection;
+use sqlx::{AssertSqlSafe, PgPool, Postgres};
 
 /// A demoted primary keeps its sessions, and the address leads to the new one.
 #[tokio::test]
@@ -119,6 +120,18 @@ fn entering(room: &Room) -> String {
     format!("SET search_path = {}", room.schema)
 }
 
+/// A pool whose two connections find different tables.
+async fn pool_of_two_rooms() -> (PgPool, [PoolConnection<Postgres>; 2]) {
+    let rooms = [Room::migrated().await, Room::migrated().await];
+    let pool = rooms[0].pool(2, &[]).await;
+    let mut both = [pool.acquire().await.unwrap(), pool.acquire().await.unwrap()];
+    for (room, connection) in rooms.iter().zip(&mut both) {
+        let set = AssertSqlSafe(entering(room));
+        sqlx::raw_sql(set).execute(&mut **connection).await.unwrap();
+    }
+    (pool, both)
+}
+
 /// Both connections of a pool are idle one after the other, while the other one is in use.
 async fn both_use_one_table<C>(
     provider: &dyn LockProvider,
@@ -135,13 +148,7 @@ async fn both_use_one_table<C>(
 /// As where an application sets it for each of its tenants and does not reset it.
 #[tokio::test]
 async fn connections_with_different_search_paths_use_one_table() {
-    let rooms = [Room::migrated().await, Room::migrated().await];
-    let pool = rooms[0].pool(2, &[]).await;
-    let mut both = [pool.acquire().await.unwrap(), pool.acquire().await.unwrap()];
-    for (room, connection) in rooms.iter().zip(&mut both) {
-        let set = AssertSqlSafe(entering(room));
-        sqlx::raw_sql(set).execute(&mut **connection).await.unwrap();
-    }
+    let (pool, both) = pool_of_two_rooms().await;
     let provider = PostgresProvider::new(pool.clone());
     both_use_one_table(&provider, both, async || pool.acquire().await.unwrap()).await;
 
@@ -166,13 +173,7 @@ async fn connections_with_different_search_paths_use_one_table() {
 
 #[tokio::test]
 async fn the_first_calls_of_a_provider_use_one_table_too() {
-    let rooms = [Room::migrated().await, Room::migrated().await];
-    let pool = rooms[0].pool(2, &[]).await;
-    let mut both = [pool.acquire().await.unwrap(), pool.acquire().await.unwrap()];
-    for (room, connection) in rooms.iter().zip(&mut both) {
-        let set = AssertSqlSafe(entering(room));
-        sqlx::raw_sql(set).execute(&mut **connection).await.unwrap();
-    }
+    let (pool, both) = pool_of_two_rooms().await;
     drop(both);
     for round in 0..10 {
         let (provider, lock) = (PostgresProvider::new(pool.clone()), format!("job-{round}"));
