@@ -1,11 +1,12 @@
-//! The laws' harness over MongoDB: a namespace is a collection.
+//! The laws' harness over MongoDB: a namespace is a database of its own. The emulator deadlocks if a collection that one
+//! client lists is dropped and created again by others, and a provider's check lists the collections of its database.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use mongodb::bson::{Bson, DateTime, Document, doc};
-use mongodb::{Client, Collection};
+use mongodb::{Collection, Database};
 use shedlock_conformance::contention::{self, CLIENTS, ROUNDS};
 use shedlock_conformance::support::{address, unique};
 use shedlock_conformance::{
@@ -91,8 +92,8 @@ impl Harness for Mongo {
 
     fn open_child<'a>(&'a self, spec: &'a str) -> OptionalAction<'a, Provider> {
         action(async {
-            let (server, collection) = spec.split_once(' ').ok_or("no collection")?;
-            let builder = builder(server, collection, self.way).await?;
+            let (server, database) = spec.split_once(' ').ok_or("no database")?;
+            let builder = builder(server, database, self.way).await?;
             Ok(Arc::new(builder.build()?) as Provider)
         })
     }
@@ -140,37 +141,40 @@ impl Harness for Mongo {
     }
 }
 
-/// A namespace with its own collection.
+/// The collection of locks in each database.
+const LOCKS: &str = "locks";
+
+/// A namespace with its own database.
 pub(crate) struct Room {
     server: String,
     way: Way,
-    admin: Client,
-    collection: Collection<Document>,
+    database: Database,
     own: Option<OwnServer>,
 }
 
 impl Room {
     async fn new(server: &str, way: Way, own: Option<OwnServer>) -> Result<Self, BoxError> {
-        let admin = client(server).await?;
-        let database = admin.database(DATABASE);
         Ok(Self {
             server: server.to_owned(),
             way,
-            collection: database.collection(&unique("space")),
-            admin,
+            database: client(server).await?.database(&unique("space")),
             own,
         })
     }
 
     async fn builder(&self) -> Result<Builder, BoxError> {
-        builder(&self.server, self.collection.name(), self.way).await
+        builder(&self.server, self.database.name(), self.way).await
+    }
+
+    fn collection(&self) -> Collection<Document> {
+        self.database.collection(LOCKS)
     }
 }
 
 /// With its own connections. Does not contact the server, which may be down.
-async fn builder(server: &str, collection: &str, way: Way) -> Result<Builder, BoxError> {
-    let database = client(server).await?.database(DATABASE);
-    let builder = MongoProvider::builder(&database).collection(collection);
+async fn builder(server: &str, database: &str, way: Way) -> Result<Builder, BoxError> {
+    let database = client(server).await?.database(database);
+    let builder = MongoProvider::builder(&database).collection(LOCKS);
     let time = match way {
         Way::ClientTime => TimeMode::client(),
         Way::Plain => TimeMode::Store,
@@ -191,7 +195,7 @@ impl Namespace for Room {
         Box::pin(async {
             // If the namespace has its own server, the server is discarded with it.
             if self.own.is_none() {
-                self.collection.drop().await?;
+                self.database.drop().await?;
             }
             Ok(())
         })
@@ -200,20 +204,17 @@ impl Namespace for Room {
     fn delete_record<'a>(&'a self, name: &'a LockName) -> OptionalAction<'a, ()> {
         action(async {
             let id = doc! { "_id": name.as_str() };
-            self.collection.delete_one(id).await?;
+            self.collection().delete_one(id).await?;
             Ok(())
         })
     }
 
     fn drop_container(&self) -> OptionalAction<'_, ()> {
-        action(async { Ok(self.collection.drop().await?) })
+        action(async { Ok(self.collection().drop().await?) })
     }
 
     fn restore_container(&self) -> OptionalAction<'_, ()> {
-        action(async {
-            let database = self.admin.database(DATABASE);
-            Ok(database.create_collection(self.collection.name()).await?)
-        })
+        action(async { Ok(self.database.create_collection(LOCKS).await?) })
     }
 
     /// Uses ShedLock's update with upsert, and writes a text instead of the lock's end.
@@ -221,7 +222,7 @@ impl Namespace for Room {
         action(async move {
             let text = String::from_utf8_lossy(data);
             let document = doc! { "_id": name.as_str(), "lockUntil": &*text };
-            self.collection.insert_one(document).await?;
+            self.collection().insert_one(document).await?;
             Ok(())
         })
     }
@@ -238,7 +239,8 @@ impl Namespace for Room {
                 "lockedBy": &record.locked_by,
             };
             let id = doc! { "_id": name.as_str() };
-            let update = self.collection.update_one(id, doc! { "$set": set });
+            let collection = self.collection();
+            let update = collection.update_one(id, doc! { "$set": set });
             update.upsert(true).await?;
             Ok(())
         })
@@ -250,7 +252,7 @@ impl Namespace for Room {
     ) -> OptionalAction<'a, Option<JavaRecord>> {
         action(async {
             let id = doc! { "_id": name.as_str() };
-            let Some(found) = self.collection.find_one(id).await? else {
+            let Some(found) = self.collection().find_one(id).await? else {
                 return Ok(None);
             };
             Ok(Some(JavaRecord {
@@ -275,13 +277,13 @@ impl Namespace for Room {
     fn provider_via(&self, addr: SocketAddr) -> OptionalAction<'_, Provider> {
         action(async move {
             let through = format!("mongodb://{addr}");
-            let builder = builder(&through, self.collection.name(), self.way).await?;
+            let builder = builder(&through, self.database.name(), self.way).await?;
             Ok(Arc::new(builder.response_timeout(Duration::from_secs(4)).build()?) as Provider)
         })
     }
 
     fn child_spec(&self) -> Option<String> {
-        Some(format!("{} {}", self.server, self.collection.name()))
+        Some(format!("{} {}", self.server, self.database.name()))
     }
 
     fn stop_store(&self) -> OptionalAction<'_, ()> {
@@ -297,13 +299,13 @@ impl Namespace for Room {
 
 impl TortureNamespace for Room {
     fn child_spec_via(&self, addr: SocketAddr) -> Option<String> {
-        Some(format!("mongodb://{addr} {}", self.collection.name()))
+        Some(format!("mongodb://{addr} {}", self.database.name()))
     }
 
     fn store_version(&self) -> OptionalAction<'_, String> {
         action(async {
             let ask = doc! { "buildInfo": 1 };
-            let told = self.admin.database(DATABASE).run_command(ask).await?;
+            let told = self.database.run_command(ask).await?;
             Ok(format!("MongoDB {}", told.get_str("version")?))
         })
     }
