@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{Alive, Bench, Fault, bench, config, secs};
 use shedlock_core::{
-    ErrorKind, LockState, LostReason, Outcome, Release, assert_locked, blocking, current_lock,
+    Attempt, AttemptRequest, BoxFuture, Error, ErrorKind, Executor, LockProvider, LockState,
+    LostReason, Outcome, Release, assert_locked, blocking, current_lock, delegate,
 };
 use shedlock_provider::MemoryProvider;
 
@@ -65,6 +66,35 @@ fn a_closure_is_not_started_after_its_lease_was_lost() {
             "{outcome:?}"
         );
     });
+}
+
+/// A provider whose client resolves a host name for each attempt, on a thread for blocking work.
+#[derive(Debug, Default)]
+struct Resolving {
+    inner: MemoryProvider,
+}
+
+impl LockProvider for Resolving {
+    fn attempt<'a>(&'a self, request: &'a AttemptRequest) -> BoxFuture<'a, Result<Attempt, Error>> {
+        Box::pin(async move {
+            tokio::task::spawn_blocking(|| ()).await.unwrap();
+            self.inner.attempt(request).await
+        })
+    }
+
+    delegate!(inner except attempt);
+}
+
+#[test]
+fn a_thread_that_is_reserved_for_a_closure_does_not_keep_its_attempt_waiting() {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.max_blocking_threads(1).enable_all().build();
+    let executor = Executor::new(Arc::new(Resolving::default()));
+    let config = config("a");
+    let ran = runtime
+        .unwrap()
+        .block_on(executor.execute_blocking(&config, || 9));
+    assert_eq!(ran.unwrap().value(), Some(9));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

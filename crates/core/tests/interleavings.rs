@@ -8,6 +8,8 @@
 
 #[path = "../src/runtime/lease_state.rs"]
 mod lease_state;
+#[path = "../src/runtime/progress.rs"]
+mod progress;
 #[path = "../src/runtime/watcher.rs"]
 mod watcher;
 
@@ -20,6 +22,8 @@ mod contract {
 }
 
 mod runtime {
+    pub(crate) use crate::progress::Progress;
+
     /// Replaces `src/runtime/sync.rs`.
     pub(crate) mod sync {
         pub(crate) use std::sync::PoisonError;

@@ -6,14 +6,15 @@
 )]
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
 use shedlock_core::{
-    Attempt, AttemptRequest, BoxFuture, Clock as _, Error, Executor, HeldLock, Lease, LockConfig,
-    LockName, LockProvider, LockState, SystemClock, Unlock, UnlockRequest, current_lock, delegate,
+    Attempt, AttemptRequest, BoxFuture, Clock as _, Error, Event, Executor, HeldLock, Lease,
+    Listener, LockConfig, LockName, LockProvider, LockState, SystemClock, Unlock, UnlockRequest,
+    current_lock, delegate,
 };
 use shedlock_provider::MemoryProvider;
 use tokio::runtime::{Builder, Runtime};
@@ -148,16 +149,40 @@ fn a_lock_whose_release_ended_with_its_runtime_is_given_back() {
     two.becomes_free();
 }
 
+/// Remembers how releases ended.
+#[derive(Debug, Default)]
+struct Ends(Mutex<Vec<String>>);
+
+impl Listener for Ends {
+    fn on_event(&self, event: &Event<'_>) {
+        let end = match event {
+            Event::Unlocked { .. } => "unlocked",
+            Event::Lost { .. } => "lost",
+            Event::UnlockFailed { .. } => "not unlocked",
+            _ => return,
+        };
+        self.0.lock().unwrap().push(end.to_owned());
+    }
+}
+
 #[test]
 fn a_lock_that_is_dropped_before_its_thread_blocks_is_given_back() {
-    let (two, executor) = locked();
+    let (two, others) = locked();
+    let ends = Arc::new(Ends::default());
+    let executor = others.clone().listener(ends.clone());
+    let next = || {
+        two.becomes_free();
+        current_thread().block_on(lock(&others))
+    };
     current_thread().block_on(async {
         drop(lock(&executor).await);
-        thread::scope(|scope| scope.spawn(|| two.becomes_free()).join().unwrap());
+        let _next = thread::scope(|scope| scope.spawn(next).join().unwrap());
+        // The release itself comes later, and finds that it is done, and the lock taken by another owner.
+        while ends.0.lock().unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
     });
-    // The release itself comes later, and finds that it is done.
-    let again = current_thread().block_on(executor.lock(&config())).unwrap();
-    assert!(again.acquired().is_some());
+    assert_eq!(*ends.0.lock().unwrap(), ["unlocked"]);
 }
 
 #[test]

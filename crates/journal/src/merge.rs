@@ -5,7 +5,6 @@
 //! describes the latest run, success or failure stays if a later one is known.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shedlock_core::{
@@ -15,18 +14,6 @@ use shedlock_core::{
 
 /// How often a batch is tried while other processes change the same rows.
 const TRIES: u32 = 10;
-
-/// When a store looks for what is too old: at the first prune of a process, and then at every 64th.
-#[derive(Debug, Default)]
-pub struct AgeChecks(AtomicU32);
-
-impl AgeChecks {
-    /// Counts a prune, and returns whether ages are checked at it.
-    pub fn is_due(&self) -> bool {
-        const EVERY: u32 = 64;
-        self.0.fetch_add(1, Ordering::Relaxed) % EVERY == 0
-    }
-}
 
 /// How much of a text a store keeps.
 #[derive(Clone, Copy, Debug)]

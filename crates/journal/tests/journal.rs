@@ -40,6 +40,8 @@ const SILENT: u64 = 1;
 const AWAY: u64 = 2;
 const REFUSING: u64 = 3;
 const ABSENT: u64 = 4;
+/// Refuses what is about the job `refused`, and what comes with it.
+const REFUSING_ONE: u64 = 5;
 
 impl Guarded {
     fn new(state: u64) -> Arc<Self> {
@@ -59,6 +61,10 @@ impl Guarded {
     }
 }
 
+fn is_of_refused(entry: &JournalEntry) -> bool {
+    matches!(entry, JournalEntry::Run { run, .. } if run.job == "refused")
+}
+
 impl Journal for Guarded {
     fn record<'a>(&'a self, entries: &'a [JournalEntry]) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
@@ -69,6 +75,9 @@ impl Journal for Guarded {
                     "no route to the journal",
                 )),
                 REFUSING => Err(Error::new(ErrorKind::InvalidInput, "too long")),
+                REFUSING_ONE if entries.iter().any(is_of_refused) => {
+                    Err(Error::new(ErrorKind::InvalidInput, "too long"))
+                }
                 _ => self.inner.record(entries).await,
             }
         })
@@ -457,6 +466,34 @@ async fn an_entry_that_the_journal_refuses_does_not_hold_up_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_entry_that_the_journal_refuses_is_dropped_without_those_that_wait_with_it() {
+    let journal = Guarded::new(AWAY);
+    let writer = JournalWriter::new(journal.clone());
+    let executor = Executor::new(Arc::new(MemoryProvider::new())).journal(&writer);
+    let run = async |name: &'static str| {
+        let config = LockConfig::new(name).lock_at_most_for("1m");
+        let run = executor.execute(&config, async {}).await;
+        assert!(run.unwrap().is_executed());
+    };
+    for name in ["a", "b", "refused", "c", "refused", "d"] {
+        run(name).await;
+    }
+    journal.set(REFUSING_ONE);
+    assert_eq!(writer.flush(secs(600)).await, 0);
+    assert_eq!(writer.dropped(), 2);
+    let recorded = runs(&*journal).await;
+    let mut jobs: Vec<_> = recorded.iter().map(|run| &*run.job).collect();
+    jobs.sort_unstable();
+    assert_eq!(jobs, ["a", "b", "c", "d"]);
+
+    // Entries are written together again.
+    run("e").await;
+    assert_eq!(writer.flush(FLUSH).await, 0);
+    assert_eq!(writer.dropped(), 2);
+    assert_eq!(runs(&*journal).await.len(), 5);
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_a_journal_nothing_waits_if_none_is_required() {
     let config = config();
     let journal = Guarded::new(ABSENT);
@@ -630,6 +667,27 @@ async fn old_runs_are_looked_for_after_few_of_the_runs() {
             assert!((2..80).contains(&prunes), "{prunes}");
         }
     }
+}
+
+/// Such as a process with a job a day.
+#[tokio::test]
+async fn a_process_with_few_runs_looks_for_old_ones_too() {
+    const DAYS: u64 = 40;
+    let journal = Guarded::new(WELL);
+    let clock = Arc::new(ManualClock::new());
+    let settings = JournalSettings::new().clock(clock.clone());
+    let writer = JournalWriter::with_settings(journal.clone(), settings);
+    let executor = Executor::new(Arc::new(MemoryProvider::new())).journal(&writer);
+    for day in 0..DAYS {
+        let run = executor.execute(&config(), async {}).await.unwrap();
+        assert!(run.is_executed());
+        while runs(&*journal).await.len() as u64 <= day {
+            tokio::task::yield_now().await;
+        }
+        clock.advance(secs(86_400));
+    }
+    let prunes = journal.prunes.load(Ordering::SeqCst);
+    assert!(prunes >= DAYS - 2, "{prunes}");
 }
 
 #[tokio::test(start_paused = true)]

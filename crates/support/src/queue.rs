@@ -93,11 +93,20 @@ impl<T: Clone + Send + 'static> Queue<T> {
         Some(state.taken.clone())
     }
 
-    /// Forgets what was taken. Returns how many items these were, and whether others wait.
-    pub fn done(&self) -> (usize, bool) {
+    /// Forgets what was taken. Returns whether others wait.
+    pub fn done(&self) -> bool {
         let mut state = self.state();
-        let count = std::mem::take(&mut state.taken).len();
-        (count, !state.waiting.is_empty())
+        state.taken.clear();
+        !state.waiting.is_empty()
+    }
+
+    /// Puts back what was taken, except the first item.
+    pub fn put_back(&self) {
+        let mut state = self.state();
+        let State { waiting, taken, .. } = &mut *state;
+        for item in taken.drain(1.min(taken.len())..).rev() {
+            waiting.push_front(item);
+        }
     }
 
     /// Removes everything.
@@ -183,6 +192,18 @@ mod tests {
             queue.emptied(wake).await;
             assert_eq!(sum.load(Ordering::Relaxed), 6 * round);
         }
+    }
+
+    #[test]
+    fn what_is_put_back_is_taken_next() {
+        let queue = Queue::new();
+        queue.put_back();
+        queue.state().waiting.extend([1, 2, 3, 4]);
+        assert_eq!(queue.take(3), Some(vec![1, 2, 3]));
+        queue.put_back();
+        assert_eq!(queue.take(3), Some(vec![1]));
+        queue.done();
+        assert_eq!(queue.take(3), Some(vec![2, 3, 4]));
     }
 
     #[test]

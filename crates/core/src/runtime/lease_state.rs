@@ -2,10 +2,12 @@
 
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use crate::clock::{Deadline, Moment, NotBefore, Reading};
 use crate::contract::{Lease, LostReason, UnlockRequest};
+use crate::runtime::Progress;
 use crate::runtime::sync::{AbortHandle, Mutex, MutexGuard, PoisonError};
 
 type Callback = Box<dyn FnOnce() + Send>;
@@ -49,6 +51,8 @@ struct State {
     unlock_sent: Option<Moment>,
     /// An unlock may have taken effect although it failed.
     is_unlock_unknown: bool,
+    /// How far the duties are with the unlock, if it was handed to them too.
+    shared_unlock: Option<Arc<Progress>>,
     /// The store has replied to the unlock, or retries were given up.
     is_given_back: bool,
     /// Until when copies of the attempt whose replies were lost may arrive. `None` if none can, and
@@ -84,6 +88,7 @@ impl LeaseState {
             release: None,
             unlock_sent: None,
             is_unlock_unknown: false,
+            shared_unlock: None,
             is_given_back: false,
             strays_until,
             is_started: false,
@@ -170,7 +175,21 @@ impl LeaseState {
     }
 
     pub(crate) fn is_unlock_unknown(&self) -> bool {
-        self.lock().is_unlock_unknown
+        let state = self.lock();
+        let shared = state.shared_unlock.as_ref();
+        state.is_unlock_unknown || shared.is_some_and(|unlock| unlock.is_sent())
+    }
+
+    /// Notes that the duties may unlock too.
+    pub(super) fn share_unlock(&self, progress: &Arc<Progress>) {
+        self.lock().shared_unlock = Some(progress.clone());
+    }
+
+    /// Whether the duties have unlocked.
+    pub(crate) fn is_unlocked_by_duties(&self) -> bool {
+        let state = self.lock();
+        let shared = state.shared_unlock.as_ref();
+        shared.is_some_and(|unlock| unlock.is_unlocked())
     }
 
     /// Marks the lock as given back. Drops the callbacks, since they may hold the lock that holds

@@ -22,6 +22,7 @@ mod names;
 mod narrator;
 mod outcome;
 mod pause;
+mod progress;
 mod release;
 mod running;
 mod scope;
@@ -54,6 +55,7 @@ use names::Names;
 pub use narrator::tell;
 pub use outcome::Outcome;
 pub(crate) use pause::pause;
+use progress::Progress;
 pub use release::Release;
 pub use scope::{
     current_provider, set_global_executor, set_global_provider, with_executor,

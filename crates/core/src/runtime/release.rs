@@ -56,11 +56,14 @@ impl Held {
             let at_most = lease.lock_at_most_for();
             let now = context.clock.now();
             let from = NotBefore::after(now, Duration::ZERO);
+            self.state().send_unlock(now);
             let unlock = (from, Call::Unlock(lease, self.state().release_request()));
             let strays = self.strays(now);
             let withdrawals = strays.iter().flat_map(|strays| strays.calls(context));
             let calls = iter::once(unlock).chain(withdrawals);
-            Errand::new(context, at_most, calls, None)
+            let errand = Errand::new(context, at_most, calls, None);
+            self.state().share_unlock(errand.progress());
+            errand
         })
     }
 

@@ -100,7 +100,8 @@ impl Held {
     ) -> Result<Release, (Error, bool)> {
         let (clock, provider) = (&*self.context().clock, &self.context().provider);
         let unlock = bounded(clock, limit, provider.unlock(lease, request));
-        if unlock.await.map_err(|error| (error, false))? == Unlock::Unlocked {
+        let unlock = unlock.await.map_err(|error| (error, false))?;
+        if unlock == Unlock::Unlocked || self.state().is_unlocked_by_duties() {
             return Ok(Release::Released);
         }
         if !self.state().is_unlock_unknown() {

@@ -22,8 +22,11 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// How often entries that the journal refuses, although it can be reached, are tried.
+/// How often entries that the journal refuses, although it can be reached, are tried together. Then each is tried once alone.
 const TRIES: u32 = 3;
+
+/// How often a process that records runs looks for old ones, however few it records.
+const LOOK_EVERY: Duration = Duration::from_secs(3_600);
 
 impl Shared {
     pub(super) fn push_end(
@@ -105,7 +108,13 @@ impl Shared {
     async fn write(&self) {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         let mut refusals = 0;
-        while let Some(batch) = self.queue.take(BATCH) {
+        // How many entries are written alone, because the journal refuses one of them.
+        let mut alone = 0_usize;
+        loop {
+            let (most, tries) = if alone == 0 { (BATCH, TRIES) } else { (1, 1) };
+            let Some(batch) = self.queue.take(most) else {
+                return;
+            };
             let error = match self.write_batch(&batch).await {
                 Ok(()) => {
                     if !backoff.is_fresh() {
@@ -113,7 +122,8 @@ impl Shared {
                     }
                     backoff.reset();
                     refusals = 0;
-                    let (_, is_more) = self.queue.done();
+                    alone = alone.saturating_sub(1);
+                    let is_more = self.queue.done();
                     self.state().is_dropping &= is_more;
                     continue;
                 }
@@ -123,17 +133,23 @@ impl Shared {
                 tracing::warn!(error = %format_args!("{:#}", error.cause("")),
                     "cannot write to the journal, retrying");
             }
-            // An entry that the journal refuses must not keep all later ones waiting.
+            // An entry that the journal refuses must neither keep the others waiting nor be dropped with them.
             let may_pass = matches!(
                 error.kind(),
                 ErrorKind::Unavailable | ErrorKind::OutcomeUnknown | ErrorKind::Configuration
             );
             refusals += u32::from(!may_pass);
-            if refusals >= TRIES {
-                let count = self.queue.done().0 as u64;
-                self.state().dropped += count;
-                count_dropped(count);
+            if refusals >= tries {
                 refusals = 0;
+                if batch.len() > 1 {
+                    self.queue.put_back();
+                    alone = batch.len();
+                    continue;
+                }
+                self.queue.done();
+                self.state().dropped += 1;
+                count_dropped(1);
+                alone = alone.saturating_sub(1);
                 continue;
             }
             let clock = &self.settings.clock;
@@ -164,7 +180,7 @@ impl Shared {
                     let mut entry = (**entry).clone();
                     match &mut entry {
                         JournalEntry::Run { run, .. } => {
-                            if is_followed_by_prune(run, self.settings.retention.runs_per_job) {
+                            if self.is_followed_by_prune(run) {
                                 jobs.push(run.job.clone());
                             }
                             run.lock_store.clone_from(&lock_store);
@@ -197,6 +213,25 @@ impl Shared {
             }
         }
         Ok(())
+    }
+
+    /// Whether old runs of the job are removed after this one: after one of 32, chosen by its id, if so many are kept that a
+    /// few more do not matter, and after an hour without. Looking for them costs as much as writing a few runs.
+    fn is_followed_by_prune(&self, run: &RunRecord) -> bool {
+        if run.end.is_none() {
+            return false;
+        }
+        let last = run.id.identity().get(30..).unwrap_or_default();
+        let number = usize::from_str_radix(last, 16).unwrap_or_default();
+        let of = (self.settings.retention.runs_per_job / 32).clamp(1, 32);
+        let now = self.settings.clock.now();
+        let mut state = self.state();
+        let is_late = now.saturating_since(*state.looked.get_or_insert(now)) >= LOOK_EVERY;
+        let is_due = number % of == 0 || is_late;
+        if is_due {
+            state.looked = Some(now);
+        }
+        is_due
     }
 
     /// Returns the identity of the locks' store, which is read once.
@@ -257,14 +292,6 @@ impl Shared {
             self.settings.absent.clone(),
         ))
     }
-}
-
-/// Whether old runs of the job are removed after this one: after one of 32, chosen by its id, if so many are kept that a few
-/// more do not matter. Looking for them costs as much as writing a run.
-fn is_followed_by_prune(run: &RunRecord, kept: usize) -> bool {
-    let last = run.id.identity().get(30..).unwrap_or_default();
-    let number = usize::from_str_radix(last, 16).unwrap_or_default();
-    run.end.is_some() && number % (kept / 32).clamp(1, 32) == 0
 }
 
 #[cfg(feature = "metrics")]

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use shedlock_core::{
-    AuditRecord, JobRegistration, Journal, JournalEntry, LockProvider, Owner, ProviderIdentity,
-    RunId, RunRecord, Slot, TaskEnd, within,
+    AuditRecord, JobRegistration, Journal, JournalEntry, LockProvider, Moment, Owner,
+    ProviderIdentity, RunId, RunRecord, Slot, TaskEnd, within,
 };
 use shedlock_support::{Queue, redact};
 use tokio::sync::Notify;
@@ -82,6 +82,8 @@ struct State {
     locks: Locks,
     /// There is no journal, and none is required.
     is_off: bool,
+    /// When it last looked for old runs, or first recorded the end of one.
+    looked: Option<Moment>,
     dropped: u64,
     /// Whether that was reported since the journal last kept up.
     is_dropping: bool,

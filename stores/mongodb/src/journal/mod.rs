@@ -16,7 +16,6 @@ use shedlock_core::{
     JobsRequest, Journal, JournalEntry, Migration, MigrationStep, Operation, Retention, RunOutcome,
     RunRecord, RunsRequest,
 };
-use shedlock_journal::merge::AgeChecks;
 use shedlock_provider::{Result, configuration};
 
 use self::rows::{LIMITS, foreign};
@@ -27,7 +26,6 @@ use crate::store::MongoStore;
 /// The journal beside a collection of locks.
 pub(crate) struct MongoJournal {
     store: Arc<MongoStore>,
-    ages: AgeChecks,
 }
 
 /// What the names of the journal's collections add to the name of the locks' collection.
@@ -68,10 +66,7 @@ const EXISTS: i32 = 48;
 
 impl MongoJournal {
     pub(crate) fn new(store: Arc<MongoStore>) -> Self {
-        Self {
-            store,
-            ages: AgeChecks::default(),
-        }
+        Self { store }
     }
 
     fn name(&self, suffix: &str) -> String {
@@ -240,9 +235,6 @@ impl MongoJournal {
             let id = first.get("_id").cloned().unwrap_or(Bson::Null);
             query.insert("$or", up_to(started, "$lte", id));
             removed += self.remove_first(RUN, query).await?;
-        }
-        if !self.ages.is_due() {
-            return Ok(removed);
         }
         let now = rows::at(self.store.judging_time().await?);
         let ages = [(RUN, retention.max_age), (AUDIT, retention.max_audit_age)];

@@ -17,7 +17,6 @@ use shedlock_core::{
     JobsRequest, Journal, JournalEntry, Migration, MigrationStep, Operation, Retention, RunId,
     RunRecord, RunsRequest,
 };
-use shedlock_journal::merge::AgeChecks;
 use shedlock_provider::{Result, configuration, conflict};
 use shedlock_support::text::listed;
 
@@ -35,7 +34,6 @@ pub(crate) struct RedisJournal {
     keys: Vec<String>,
     /// The start of the keys.
     start: String,
-    ages: AgeChecks,
 }
 
 /// What the keys add to their start.
@@ -94,7 +92,6 @@ impl RedisJournal {
             keys: SUFFIXES.map(|suffix| format!("{start}:{suffix}")).to_vec(),
             start,
             store,
-            ages: AgeChecks::default(),
         }
     }
 
@@ -262,9 +259,6 @@ impl RedisJournal {
     async fn prune_all(&self, job: &str, retention: &Retention) -> Result<u64> {
         let job = LIMITS.name(job);
         let (mut removed, now) = self.remove_runs_of(job, retention.runs_per_job).await?;
-        if !self.ages.is_due() {
-            return Ok(removed);
-        }
         let now = Duration::from_micros(now);
         for (key, age) in [
             (key::RUNS, retention.max_age),

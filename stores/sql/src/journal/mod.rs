@@ -18,7 +18,7 @@ use shedlock_core::{
     AuditRecord, AuditRequest, BoxFuture, Error, JobRecord, JobsRequest, Journal, JournalEntry,
     Migration, MigrationStep, Operation, Retention, RunId, RunRecord, RunsRequest,
 };
-use shedlock_journal::merge::{AgeChecks, Batch, Known};
+use shedlock_journal::merge::{Batch, Known};
 use shedlock_provider::{Result, configuration};
 
 pub(crate) use self::privileges::needed;
@@ -42,7 +42,6 @@ pub(crate) struct SqlJournal<B: Driver> {
     store: Arc<SqlStore<B>>,
     connections: Connections<B>,
     statements: Statements,
-    ages: AgeChecks,
 }
 
 /// How often a batch is repeated after a conflict with another transaction.
@@ -55,7 +54,6 @@ impl<B: Driver> SqlJournal<B> {
             connections: store.connections.second(),
             store,
             statements,
-            ages: AgeChecks::default(),
         }
     }
 

@@ -21,9 +21,6 @@ impl<B: Driver> SqlJournal<B> {
             let words = words.number("limit", MOST_PRUNED);
             removed = self.write(&self.statements.prune_runs, &words).await?;
         }
-        if !self.ages.is_due() {
-            return Ok(removed);
-        }
         let rows = self.rows(&self.statements.clock, &Words::default()).await?;
         let now = rows.first().and_then(rows::only_number).unwrap_or_default();
         let ages = [

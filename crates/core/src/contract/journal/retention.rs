@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-/// How much a journal keeps.
+/// How much a journal keeps. What exceeds it is removed after a later run: after about one of 32, and after an hour at the
+/// latest in a process that goes on recording runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Retention {
-    /// About how many runs of one job are kept, at most. Default: 1,000. The oldest ones are removed after some of its runs,
-    /// not after each.
+    /// How many runs of one job are kept, at most. Default: 1,000.
     pub runs_per_job: usize,
     /// How long a run is kept. Default: 30 days.
     pub max_age: Duration,

@@ -11,6 +11,7 @@ use super::second::Second;
 use super::thread::Thread;
 use crate::clock::{Moment, NotBefore, SystemClock};
 use crate::contract::{AttemptRequest, Error, LastFailure, Lease, Unlock, UnlockRequest};
+use crate::runtime::Progress;
 use crate::runtime::narrator::{self, DutyEvent};
 use shedlock_support::Backoff;
 
@@ -45,6 +46,7 @@ pub(in crate::runtime) struct Errand {
     last_failure: LastFailure,
     /// A listener of the lock tells its events, and none is called from here.
     is_silent: bool,
+    progress: Arc<Progress>,
 }
 
 impl Errand {
@@ -71,7 +73,13 @@ impl Errand {
             long_pause: sixth,
             last_failure: LastFailure::default(),
             is_silent: context.is_silent,
+            progress: Arc::default(),
         }
+    }
+
+    /// How far its unlock is, if it has one.
+    pub(in crate::runtime) fn progress(&self) -> &Arc<Progress> {
+        &self.progress
     }
 
     /// The runtime does not do it any more.
@@ -98,6 +106,7 @@ impl Errand {
             second: second.clone(),
             call: call.clone(),
             timeout: self.timeout,
+            progress: self.progress.clone(),
         })
     }
 
@@ -161,6 +170,7 @@ pub(super) struct Sending {
     second: Arc<Second>,
     call: Call,
     timeout: Duration,
+    progress: Arc<Progress>,
 }
 
 /// What a call has ended.
@@ -177,10 +187,16 @@ impl Sending {
         let call = async {
             let provider = self.second.open().await?;
             Ok(match &self.call {
-                Call::Unlock(lease, request) => match provider.unlock(lease, request).await? {
-                    Unlock::Unlocked => Sent::Unlocked,
-                    Unlock::Lost => Sent::Nothing,
-                },
+                Call::Unlock(lease, request) => {
+                    self.progress.send();
+                    match provider.unlock(lease, request).await? {
+                        Unlock::Unlocked => {
+                            self.progress.unlock();
+                            Sent::Unlocked
+                        }
+                        Unlock::Lost => Sent::Nothing,
+                    }
+                }
                 Call::Withdraw(request) => match provider.withdraw(request).await? {
                     true => Sent::Withdrawn,
                     false => Sent::Nothing,

@@ -54,11 +54,10 @@ impl Duties {
         self.thread()?.hand_over(errand, provider)
     }
 
-    /// A process that was forked has none of its parent's threads.
     fn thread(&self) -> Option<Arc<Thread>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*known {
-            Some(thread) if thread.is_of_this_process() => Some(thread.clone()),
+            Some(thread) if thread.is_usable() => Some(thread.clone()),
             _ => {
                 *known = Thread::current();
                 known.clone()
@@ -96,7 +95,7 @@ mod tests {
         let parents = Arc::new(Thread::start_in(std::process::id() + 1).unwrap());
         let duties = Duties(Arc::new(Mutex::new(Some(parents.clone()))));
         let own = duties.thread().unwrap();
-        assert!(own.is_of_this_process() && !Arc::ptr_eq(&own, &parents));
+        assert!(own.is_usable() && !Arc::ptr_eq(&own, &parents));
         assert!(Arc::ptr_eq(&duties.thread().unwrap(), &own));
         assert!(Arc::ptr_eq(&Duties::default().thread().unwrap(), &own));
     }
