@@ -200,6 +200,8 @@ enum Phase {
         reason: StopReason,
     },
     Killing {
+        /// Until then the kernel may still be ending the processes that were killed.
+        dying_until: Deadline,
         again_at: Deadline,
         backoff: Backoff,
         reason: StopReason,
@@ -209,6 +211,8 @@ enum Phase {
 impl Supervision {
     const FIRST_PAUSE: Duration = Duration::from_millis(5);
     const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+    /// How long processes that were killed may take to end, and how long after its lease a job is waited for.
+    const PATIENCE: Duration = Duration::from_secs(5);
 
     /// A job that follows this plan.
     pub(crate) fn new(plan: Plan) -> Self {
@@ -331,6 +335,7 @@ impl Supervision {
     fn first_kill(&mut self, reason: StopReason, now: Reading) -> Step {
         let mut backoff = Backoff::new(Self::FIRST_PAUSE, Self::LONGEST_PAUSE);
         self.phase = Phase::Killing {
+            dying_until: now.deadline(Self::PATIENCE),
             again_at: now.deadline(backoff.take()),
             backoff,
             reason,
@@ -341,9 +346,11 @@ impl Supervision {
     /// Whether nothing more can be done: the lease has ended, and the remaining processes do not die (a process of
     /// another user, or one that hangs in the kernel).
     pub(crate) fn is_hopeless(&self, now: Reading) -> bool {
-        const PATIENCE: Duration = Duration::from_secs(5);
-        matches!(self.phase, Phase::Killing { .. })
-            && self.plan.ends_at.later_by(PATIENCE).has_passed(now)
+        let Phase::Killing { dying_until, .. } = self.phase else {
+            return false;
+        };
+        let waited_until = self.plan.ends_at.later_by(Self::PATIENCE);
+        dying_until.has_passed(now) && waited_until.has_passed(now)
     }
 }
 
