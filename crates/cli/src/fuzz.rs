@@ -100,7 +100,11 @@ fn message(data: &[u8]) {
             let plan = match order {
                 Order::Start(start) => start.plan,
                 Order::Extend(plan) => plan,
-                Order::Signal(_) | Order::Kill | Order::Stop(_) | Order::Release(_) => continue,
+                Order::Signal(_)
+                | Order::Kill
+                | Order::Stop(_)
+                | Order::Release(_)
+                | Order::Leave => continue,
             };
             let manual = ManualClock::new();
             let clock = LeaseClock::new(Arc::new(manual.clone()));

@@ -65,6 +65,12 @@ pub(crate) async fn flush(writer: Option<&JournalWriter>, args: &RunArgs, termin
         let _ = within(&SystemClock, FLUSH, more).await;
         return;
     }
+    let within = format!("within {}", output::duration(FLUSH));
+    keep_unwritten(writer, name, &within, terminal);
+}
+
+/// Keeps what is not written for a later `shedlock`. It could not be written `until` then: the rest of a sentence.
+pub(crate) fn keep_unwritten(writer: &JournalWriter, name: &str, until: &str, terminal: Terminal) {
     let (journal, ends) = writer.take_unwritten().unwrap_or_default();
     let ends = ends.iter().filter_map(|entry| match entry {
         JournalEntry::Run { run, next } => Some(KeptRun::of(run, *next)),
@@ -73,8 +79,7 @@ pub(crate) async fn flush(writer: Option<&JournalWriter>, args: &RunArgs, termin
     let ends: Vec<_> = ends.collect();
     let fate = keep(&journal, &ends);
     terminal.notice(&format!(
-        "{name}: could not write to the journal within {}: {fate}",
-        output::duration(FLUSH)
+        "{name}: could not write to the journal {until}: {fate}"
     ));
 }
 

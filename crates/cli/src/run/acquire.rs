@@ -65,15 +65,15 @@ pub(super) async fn acquire(
         }
         signal = first_to_end(signals) => signal,
     };
-    if events.is_waiting() {
-        return Ok(Acquired::Interrupted(interrupted));
-    }
-    let give_up = SystemClock.sleep_until(SystemClock.now() + PATIENCE);
+    let give_up = match events.is_waiting() {
+        true => SystemClock.now(),
+        false => SystemClock.now() + PATIENCE,
+    };
     let answer = tokio::select! {
         answer = &mut asking => answer.ok(),
-        () = give_up => None,
+        () = SystemClock.sleep_until(give_up) => None,
     };
-    // An attempt without a reply is withdrawn from here on.
+    // An attempt without a reply is withdrawn from here on, and so are earlier ones.
     drop(asking);
     if let Some(Acquired::Lock(Taken { held, .. })) = answer {
         let request = UnlockRequest::new().with_slot_end(SlotEnd::NotStarted);

@@ -89,7 +89,7 @@ impl<'a> Ending<'a> {
         held: HeldLock,
         events: &Events,
         signals: &mut Signals,
-        watchdog: Option<Guard>,
+        mut watchdog: Option<Guard>,
     ) -> Given {
         events.forget_store_error();
         let mut last_error = None;
@@ -97,11 +97,14 @@ impl<'a> Ending<'a> {
             biased;
             released = self.unlock(held) => Ok(released),
             signal = first_to_end(signals) => Err(End::Signal(signal)),
-            () = SystemClock.sleep_until(self.begun + PATIENCE) => Err(self.give_up(watchdog)),
+            () = SystemClock.sleep_until(self.begun + PATIENCE) => Err(self.give_up(watchdog.take())),
             () = retrying(events, &mut last_error, |why| self.report_retry(why)) => {
                 unreachable!("it retries until something else happens")
             }
         };
+        if let Some(watchdog) = watchdog {
+            watchdog.leave();
+        }
         match released {
             Ok(Release::Failed(error)) => {
                 // What to do was said with an extension, or an earlier unlock, that failed.

@@ -12,7 +12,7 @@ use super::events::Events;
 use super::job::Job;
 use super::pings::Pings;
 use super::release::{Ending, Given, leave};
-use super::signals::Signals;
+use super::signals::{Signals, name_of};
 use super::tee::Passing;
 use super::{code_of, explain, program, slot};
 use crate::args::RunArgs;
@@ -148,7 +148,12 @@ impl<'a> Runner<'a> {
         let left = ended.as_ref().ok().filter(|it| it.survivors.are_left());
         let has_survivors = left.is_some();
         let given = match left {
-            Some(left) => leave(held, left, self.terminal),
+            Some(left) => {
+                if let Some(watchdog) = watchdog {
+                    watchdog.leave();
+                }
+                leave(held, left, self.terminal)
+            }
             None => {
                 let ending = Ending::of(&held, self.args, &ended, asked.is_some(), self.terminal);
                 let signals = &mut self.signals;
@@ -193,7 +198,8 @@ impl<'a> Runner<'a> {
         job
     }
 
-    /// Tells pings and journal how the command ended, unless a signal asks this process to end.
+    /// Tells pings and journal how the command ended. If a signal asks this process to end, what is not written by then is
+    /// kept for a later `shedlock`.
     async fn report_end(
         &mut self,
         executor: &Executor,
@@ -203,7 +209,7 @@ impl<'a> Runner<'a> {
         output: Option<Passing>,
     ) {
         let name = &self.args.name;
-        tokio::select! {
+        let signal = tokio::select! {
             () = async {
                 let output = match output {
                     Some(output) => Some(output.end().await),
@@ -215,8 +221,13 @@ impl<'a> Runner<'a> {
                     journal::flush(journal, self.args, self.terminal),
                     self.pings.flush(self.terminal),
                 );
-            } => {}
-            _ = first_to_end(&mut self.signals) => {}
+            } => return,
+            signal = first_to_end(&mut self.signals) => signal,
+        };
+        let Some(writer) = journal else { return };
+        if writer.flush(Duration::ZERO).await > 0 {
+            let until = format!("before {} arrived", name_of(signal));
+            journal::keep_unwritten(writer, name, &until, self.terminal);
         }
     }
 

@@ -183,6 +183,13 @@ impl Guard {
         socket.write_all(&self.outbox)
     }
 
+    /// Lets the watchdog of a job that has ended go. Its lock was released, or is left to its lease.
+    pub(crate) fn leave(mut self) {
+        self.tell_if_short(&Order::Leave);
+        // There is room: nothing was sent since the job has ended.
+        let _ = self.socket.try_write(&self.outbox);
+    }
+
     /// Makes the watchdog stop the command for this reason.
     pub(crate) fn stop(&mut self, reason: StopReason) {
         self.tell_if_short(&Order::Stop(reason));

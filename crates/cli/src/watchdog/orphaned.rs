@@ -28,6 +28,8 @@ use shedlock_support::Backoff;
 pub(super) struct Orphaned {
     pub(super) lock: Heirloom,
     pub(super) ended: Ended,
+    /// Whether `run` was still there when the job ended, so that it may have released the lock itself.
+    pub(super) is_reported: bool,
     /// When the lease ends for us.
     pub(super) ends_at: Deadline,
     /// Whether a signal had asked the command to end.
@@ -93,7 +95,7 @@ impl Orphaned {
             None => "its command has ended, and the watchdog released the lock",
         };
         let result = self.proof().and_then(|()| self.release());
-        let is_lost = matches!(result, Ok(Released::NotOurs));
+        let is_lost = !self.is_reported && matches!(result, Ok(Released::NotOurs));
         self.record_end(is_lost);
         let said = match result {
             Ok(Released::Done(None)) => format!("{name}: `shedlock run` was killed; {released}"),
@@ -386,6 +388,7 @@ mod tests {
                 stopped,
                 survivors: Survivors::None,
             },
+            is_reported: false,
             ends_at: clock::now().deadline(Duration::ZERO),
             is_asked_to_end,
             has_unanswered: Cell::default(),
@@ -407,6 +410,7 @@ mod tests {
                 stopped: Some(StopReason::HolderGone),
                 survivors: Survivors::Known(vec![7, 8]),
             },
+            is_reported: false,
             ends_at: clock::now().deadline(Duration::from_secs(60)),
             is_asked_to_end: false,
             has_unanswered: Cell::default(),

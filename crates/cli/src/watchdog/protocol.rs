@@ -39,6 +39,9 @@ pub(crate) enum Order {
     /// The job has ended, and its lock could not be released in time: release it in the background, with its slot like
     /// this. The last order.
     Release(SlotFate),
+    /// The job has ended, and its lock was released, or is left to its lease. The last order. A `run` that ends without it
+    /// was killed.
+    Leave,
 }
 
 /// What to start.

@@ -15,7 +15,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use super::heirloom::SlotFate;
 use super::job::{Change, Job};
 use super::orphaned::Orphaned;
 use super::plan::{Step, StopReason, Supervision};
@@ -81,17 +80,20 @@ fn try_serve() -> io::Result<Option<Orphaned>> {
     let ended = watch.until_gone()?;
     let mut lock = start.lock;
     let mut handed_over = None;
-    if !watch.line.is_cut {
-        handed_over = watch.line.last_order();
-        if handed_over.is_none() {
-            return Ok(None);
+    let is_reported = !watch.line.is_cut;
+    match watch.line.last_order() {
+        Some(Order::Release(fate)) => {
+            handed_over = Some(fate);
+            // `run` withdraws them itself.
+            lock.copies.clear();
         }
-        // `run` withdraws them itself.
-        lock.copies.clear();
+        Some(_) => return Ok(None),
+        None => {}
     }
     Ok(Some(Orphaned {
         lock,
         ended,
+        is_reported,
         ends_at: watch.supervision.lease_ends_at(),
         is_asked_to_end: watch.supervision.is_asked_to_end(),
         has_unanswered: Cell::default(),
@@ -218,7 +220,7 @@ impl Watch {
                     self.supervision.extend(plan.received(clock::now()));
                 }
                 Ok(Some(Order::Stop(reason))) => self.supervision.stop(reason, clock::now()),
-                Ok(Some(Order::Start(_) | Order::Release(_))) => {}
+                Ok(Some(Order::Start(_) | Order::Release(_) | Order::Leave)) => {}
                 Ok(None) => break,
                 Err(_) => {
                     self.line.is_cut = true;
@@ -341,13 +343,14 @@ impl Line {
         }
     }
 
-    /// Waits until `run` ends, or hands over the release of the lock.
-    fn last_order(&mut self) -> Option<SlotFate> {
+    /// Waits until `run` has released the lock, or hands the release over. `None` if it is gone before.
+    fn last_order(&mut self) -> Option<Order> {
         let mut bytes = [0; 4096];
         loop {
             match self.inbox.next().ok()? {
-                Some(Order::Release(fate)) => return Some(fate),
+                Some(last @ (Order::Release(_) | Order::Leave)) => return Some(last),
                 Some(_) => {}
+                None if self.is_cut => return None,
                 None => match self.socket.read(&mut bytes) {
                     Ok(length @ 1..) => self.inbox.extend(&bytes[..length]),
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -1,13 +1,15 @@
 //! After each kind of end, all that show a run or a job show the same, and change nothing.
 
 use std::os::unix::fs::PermissionsExt;
-use std::process::Child;
+use std::process::{Child, Command};
 
 use rustix::process::Signal;
 use serde_json::Value;
 
 use super::common::{Sandbox, calendar, done, end, eventually, query, signal, watchdog_of};
 use super::server::Server;
+
+const JOURNAL: &str = "SHEDLOCK_JOURNAL_STORE";
 
 /// Reports its shell, and runs until there is a file `go`.
 const UNTIL_GO: &str = "echo $$ >> pids; while [ ! -e go ]; do sleep 0.05; done";
@@ -185,29 +187,74 @@ fn a_paused_job_is_paused_everywhere() {
     is(&shown(&sandbox), "paused", "failed");
 }
 
-/// The journal cannot be written when the run ends, and can be read.
+/// A journal in a store of its own, which can be read and not written when the run of a sandbox ends.
+struct Busy {
+    sandbox: Sandbox,
+    journal: String,
+    child: Child,
+    writer: super::unused_slots::Writer,
+}
+
+impl Busy {
+    fn begin() -> Self {
+        let sandbox = Sandbox::new();
+        let journal = format!("sqlite:{}", sandbox.path("journal.db").display());
+        let with_journal = |command: &mut Command| done(command.env(JOURNAL, &journal));
+        let migrated = with_journal(&mut sandbox.shedlock(&["migrate"]));
+        assert_eq!(migrated.code, 0, "{}", migrated.stderr);
+        let mut run = sandbox.run("a", "9s", UNTIL_GO);
+        let child = run.env(JOURNAL, &journal).spawn().unwrap();
+        sandbox.await_lines("pids", 1);
+        eventually("the start in the journal", || {
+            outcome(&sandbox, &journal) == "running"
+        });
+        let writer = super::unused_slots::Writer::begin(&journal);
+        std::fs::write(sandbox.path("go"), "").unwrap();
+        Self {
+            sandbox,
+            journal,
+            child,
+            writer,
+        }
+    }
+}
+
+/// The outcome of the latest run in this journal.
+fn outcome(sandbox: &Sandbox, journal: &str) -> Value {
+    let mut history = sandbox.shedlock(&["history", "a", "-o", "json"]);
+    let printed = done(history.env(JOURNAL, journal)).stdout;
+    json(&printed)["runs"][0]["outcome"].clone()
+}
+
+/// What could not be recorded by then is kept too.
+#[test]
+fn a_success_that_a_signal_keeps_from_being_recorded_is_delivered_later() {
+    let Busy {
+        sandbox,
+        journal,
+        child,
+        writer,
+    } = Busy::begin();
+    eventually("the unlock", || sandbox.lock("a")["state"] == "free");
+    signal(child.id(), Signal::TERM);
+    let ended = end(child);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let said = "shedlock: a: could not write to the journal ";
+    assert!(ended.stderr.starts_with(said), "{}", ended.stderr);
+    assert!(ended.stderr.contains("is kept in"), "{}", ended.stderr);
+    writer.end();
+    assert_eq!(outcome(&sandbox, &journal), "succeeded");
+}
+
 #[test]
 fn a_success_that_could_not_be_recorded_is_delivered_later() {
-    let sandbox = Sandbox::new();
-    let journal = format!("sqlite:{}", sandbox.path("journal.db").display());
-    let with_journal = |arguments: &[&str]| {
-        let mut command = sandbox.shedlock(arguments);
-        command.env("SHEDLOCK_JOURNAL_STORE", &journal);
-        command
-    };
-    let migrated = done(&mut with_journal(&["migrate"]));
-    assert_eq!(migrated.code, 0, "{}", migrated.stderr);
-    let mut run = sandbox.run("a", "9s", UNTIL_GO);
-    let child = run.env("SHEDLOCK_JOURNAL_STORE", &journal).spawn().unwrap();
-    sandbox.await_lines("pids", 1);
-    let outcome = || {
-        let printed = done(&mut with_journal(&["history", "a", "-o", "json"])).stdout;
-        json(&printed)["runs"][0]["outcome"].clone()
-    };
-    eventually("the start in the journal", || outcome() == "running");
-
-    let busy = super::unused_slots::Writer::begin(&journal);
-    std::fs::write(sandbox.path("go"), "").unwrap();
+    let Busy {
+        sandbox,
+        journal,
+        child,
+        writer: busy,
+    } = Busy::begin();
+    let outcome = || outcome(&sandbox, &journal);
     let ended = end(child);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     let spool = sandbox.path(".local/state/shedlock/spool");

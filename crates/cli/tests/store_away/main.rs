@@ -273,6 +273,25 @@ fn an_attempt_without_an_answer_is_withdrawn_before_the_end(direct: &str, case: 
     panic!("no attempt took the lock");
 }
 
+/// `run` is killed while it tries to release the lock of a command that has ended. Its watchdog goes on.
+fn the_watchdog_releases_what_a_killed_run_could_not(direct: String, case: &str, fault: Fault) {
+    let script = "echo $$ >> pids; while [ ! -e go ]; do sleep 0.05; done";
+    let mut scene = Scene::of(direct, case, LONG_LEASE, script, 1);
+    let until = scene.locked_until();
+    scene.set(fault);
+    std::fs::write(scene.sandbox.path("go"), "").unwrap();
+    await_said(&mut scene.child, "cannot release the lock yet, retrying");
+    scene.child.kill().unwrap();
+    scene.runtime.block_on(scene.proxy.heal()).unwrap();
+    eventually("the watchdog's release", || {
+        scene.sandbox.lock_in(&scene.direct, &scene.name)["state"] == "free"
+    });
+    assert!(common::calendar() < until, "the lease ended by itself");
+    let ended = end(scene.child);
+    let said = "was killed; its command has ended, and the watchdog released the lock\n";
+    assert!(ended.stderr.ends_with(said), "{}", ended.stderr);
+}
+
 /// The watchdog ends a lease that another process was granted.
 fn kill_9_of_run_does_not_keep_the_lock(store: &str, case: &str) {
     let sandbox = Sandbox::new();
@@ -306,9 +325,63 @@ fn the_watchdog_withdraws_what_a_late_copy_of_the_wait_takes(direct: &str, case:
 }
 
 fn the_watchdog_withdraws_copies(direct: &str, case: &str, has_waited: bool) {
-    let is_withdrawn =
-        |round| the_watchdog_withdraws_a_copy(direct, &format!("{case}_{round}"), has_waited);
+    in_time(|round| the_watchdog_withdraws_a_copy(direct, &format!("{case}_{round}"), has_waited));
+}
+
+/// Repeats a test of a copy until the copy arrives while it is valid.
+fn in_time(is_withdrawn: impl FnMut(u32) -> bool) {
     assert!((0..5).any(is_withdrawn), "the machine is too slow");
+}
+
+/// Redis gets its script with the second request, if it does not have it.
+fn has_scripts(sandbox: &Sandbox, store: &str, case: &str) {
+    let mut warm = sandbox.run_with(&format!("{case}_warm"), "1m", &[], "true");
+    let _ = common::done(warm.env("SHEDLOCK_STORE", store));
+}
+
+/// Starts a run that holds the lock until there is a file `go`.
+fn holds_until_go(sandbox: &Sandbox, store: &str, name: &str) -> Child {
+    let script = "echo $$ > before; while [ ! -e go ]; do sleep 0.05; done";
+    let mut before = sandbox.run_with(name, "1h", &[], script);
+    let before = before.env("SHEDLOCK_STORE", store).spawn().unwrap();
+    sandbox.await_lines("before", 1);
+    before
+}
+
+/// It has waited since a copy of its attempt was left without a reply, and is asked to end.
+fn a_wait_that_a_signal_ends_withdraws_its_copies(direct: &str, case: &str) {
+    in_time(|round| a_wait_withdraws_a_copy(direct, &format!("{case}_{round}")));
+}
+
+fn a_wait_withdraws_a_copy(direct: &str, case: &str) -> bool {
+    let (runtime, sandbox, mut url) = searchable(direct);
+    let proxy = proxied(&runtime, &mut url);
+    has_scripts(&sandbox, url.as_str(), case);
+    let before = holds_until_go(&sandbox, direct, case);
+    let trap = proxy.on_request(contains(case), 1, Strike::CutAndWithholdRequest);
+    let began = now();
+    let mut child = sandbox
+        .run_with(case, "1h", &["--lock-wait", "1m"], "echo ran")
+        .env("SHEDLOCK_STORE", url.as_str())
+        .spawn()
+        .unwrap();
+    await_said(&mut child, ": waiting: held by ");
+    assert!(trap.has_struck());
+    common::signal(child.id(), Signal::TERM);
+    std::fs::write(sandbox.path("go"), "").unwrap();
+    assert_eq!(end(before).code, 0);
+    assert_eq!(runtime.block_on(trap.deliver()), Delivery::Answered);
+    let state = || sandbox.lock_in(direct, case)["state"].clone();
+    let has_taken = state() == "held";
+    let is_in_time = now() - began < COPY_IS_VALID;
+    let ended = end(child);
+    assert_eq!(ended.code, 143, "{}", ended.stderr);
+    if !has_taken && !is_in_time {
+        return false;
+    }
+    assert!(has_taken, "the copy was refused: {}", ended.stderr);
+    assert_eq!(state(), "free", "{}", ended.stderr);
+    true
 }
 
 /// `run` would have withdrawn what a copy of its attempt takes after the unlock. Once it is killed, its watchdog does.
@@ -316,19 +389,8 @@ fn the_watchdog_withdraws_copies(direct: &str, case: &str, has_waited: bool) {
 fn the_watchdog_withdraws_a_copy(direct: &str, case: &str, has_waited: bool) -> bool {
     let (runtime, sandbox, mut url) = searchable(direct);
     let proxy = proxied(&runtime, &mut url);
-    // Redis gets its script with the second request, if it does not have it.
-    let _ = common::done(
-        sandbox
-            .run_with(&format!("{case}_warm"), "1m", &[], "true")
-            .env("SHEDLOCK_STORE", url.as_str()),
-    );
-    let before = has_waited.then(|| {
-        let script = "echo $$ > before; while [ ! -e go ]; do sleep 0.05; done";
-        let mut before = sandbox.run_with(case, "1h", &[], script);
-        let before = before.env("SHEDLOCK_STORE", direct).spawn().unwrap();
-        sandbox.await_lines("before", 1);
-        before
-    });
+    has_scripts(&sandbox, url.as_str(), case);
+    let before = has_waited.then(|| holds_until_go(&sandbox, direct, case));
     let trap = proxy.on_request(contains(case), 1, Strike::CutAndWithholdRequest);
     let script = "echo $$ > pids; exec sleep 60";
     let began = now();
@@ -490,7 +552,7 @@ fn main() {
         .filter(|store| store.name() != "sqlite")
     {
         let store = std::sync::Arc::new(store);
-        let cases: [(&str, Test); 6] = [
+        let cases: [(&str, Test); 7] = [
             (
                 "withdrawn",
                 an_attempt_without_an_answer_is_withdrawn_before_the_end,
@@ -500,6 +562,10 @@ fn main() {
             (
                 "waited",
                 the_watchdog_withdraws_what_a_late_copy_of_the_wait_takes,
+            ),
+            (
+                "interrupted",
+                a_wait_that_a_signal_ends_withdraws_its_copies,
             ),
             (
                 "claimed",
@@ -530,6 +596,10 @@ fn main() {
             };
             add("gone_in_time", the_command_is_gone_in_time);
             add("goes_on", the_command_goes_on);
+            add(
+                "unreleased",
+                the_watchdog_releases_what_a_killed_run_could_not,
+            );
             #[cfg(feature = "ui")]
             add("dashboard", |direct, case, fault| {
                 the_dashboard_starts_without_its_store(&direct, case, fault);
