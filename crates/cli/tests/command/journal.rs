@@ -239,7 +239,9 @@ fn missed_slots() {
     let metrics = done(&mut sandbox.shedlock(&["metrics"])).stdout;
     let line = "shedlock_job_missed_slots{job_name=\"a\",reason=\"not_started\",";
     let line = metrics.lines().find(|it| it.starts_with(line)).unwrap();
-    assert!(line.contains("\"} 4"), "{line}");
+    let (_, count) = line.rsplit_once(' ').unwrap();
+    let missed: u64 = count.parse().unwrap();
+    assert!((47..=50).contains(&missed), "{line}");
 }
 
 /// `--journal-errors none` keeps no error of a run that was killed either.
