@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::panic::resume_unwind;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,20 +11,17 @@ use shedlock_support::spawn;
 
 use crate::contract::{
     Attempt, AttemptRequest, Error, ErrorKind, JobRegistration, LockConfig, LockName, LockProvider,
-    PauseRequest, Paused, Recorder, within,
+    PauseRequest, Paused, Recorder,
 };
 use crate::runtime::conclude::{as_ended, conclude, failure_of, run_blocking, run_reentrant};
 use crate::runtime::current::CurrentLock;
 use crate::runtime::running::Running;
 use crate::runtime::scope::current_executor;
-use crate::runtime::thread::{Thread, joined, run_on};
+use crate::runtime::thread::{Thread, joined, lent, run_on};
 use crate::runtime::{
     Context, Copies, Ended, Held, HeldLock, Outcome, Release, ReleaseOnDrop, Upheld, acquire,
     guard, look_after, pause, watch_deadline,
 };
-
-/// How long an attempt may take before it gets the thread that is reserved for its task.
-const LENDS_AFTER: Duration = Duration::from_secs(1);
 
 /// Runs tasks under locks of one provider.
 ///
@@ -286,18 +283,9 @@ impl Executor {
                 release: Release::Reentrant,
             });
         }
-        // Reserved first, so that a pool without a free thread uses up neither lease nor slot. A client that does not reply
-        // gets the thread: it may need one itself, to resolve a host name.
+        // Reserved first, so that a pool without a free thread uses up neither lease nor slot.
         let reserved = Thread::reserve_if(config.get_lock_wait().is_zero(), &runtime).await;
-        let mut attempt = pin!(self.acquire(config));
-        let soon = within(&*self.0.clock, LENDS_AFTER, attempt.as_mut()).await;
-        let (attempt, reserved) = match soon {
-            Some(attempt) => (attempt, reserved),
-            None => {
-                drop(reserved);
-                (attempt.await, None)
-            }
-        };
+        let (attempt, reserved) = lent(reserved, &*self.0.clock, self.acquire(config)).await;
         let held = match attempt? {
             Attempt::Acquired(held) => held,
             Attempt::Skipped(skip) => return Ok(Outcome::Skipped(skip)),

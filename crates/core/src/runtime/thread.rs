@@ -1,10 +1,16 @@
 //! Threads for blocking work, reserved before there is any.
 
 use std::any::Any;
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinHandle};
+
+use crate::clock::Clock;
+use crate::contract::within;
 
 type Ran<T> = Result<T, Box<dyn Any + Send>>;
 type Work<T> = Box<dyn FnOnce() -> Ran<T> + Send>;
@@ -39,6 +45,24 @@ impl<T: Send + 'static> Thread<T> {
         // If the thread is gone, the join handle returns the reason.
         let _ = self.work.send(work);
         joined(self.ran.await)
+    }
+}
+
+/// Awaits the attempt at the lock of a closure whose thread is reserved. If that takes long, the thread returns to the pool:
+/// the store's client may need it, to resolve a host name.
+pub(crate) async fn lent<T, A>(
+    reserved: Option<Thread<T>>,
+    clock: &dyn Clock,
+    attempt: impl Future<Output = A>,
+) -> (A, Option<Thread<T>>) {
+    const LONG: Duration = Duration::from_secs(1);
+    let mut attempt = pin!(attempt);
+    match within(clock, LONG, attempt.as_mut()).await {
+        Some(made) => (made, reserved),
+        None => {
+            drop(reserved);
+            (attempt.await, None)
+        }
     }
 }
 
