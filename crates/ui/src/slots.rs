@@ -11,7 +11,7 @@ use crate::components::{Badge, Bar, Bars};
 /// How many slots are shown.
 pub(crate) const SHOWN: usize = 30;
 
-/// How many slots are computed at most to find the last ones.
+/// How many slots are computed at once at most to find the last ones.
 const STEPS: usize = 2_000;
 
 /// A slot, or a run of a job without a schedule.
@@ -73,25 +73,42 @@ fn expected(job: &JobRecord, runs: &[RunRecord], now: SystemTime) -> Vec<SystemT
     let Some(first) = next(job, now) else {
         return Vec::new();
     };
-    let second = next(job, first).unwrap_or(first);
-    let period = second.duration_since(first).unwrap_or_default();
+    let second = next(job, first).and_then(|second| second.duration_since(first).ok());
+    let period = second.unwrap_or(Duration::MAX);
     let reach = period.saturating_mul(u32::try_from(SHOWN).unwrap_or(u32::MAX));
     let oldest = runs
         .last()
         .map_or(now, |run| run.slot.map_or(run.started, Slot::instant));
-    let from = now.checked_sub(reach).unwrap_or(SystemTime::UNIX_EPOCH);
-    // A schedule that was changed had other slots before. A slot at the very start counts.
-    let from = from.min(oldest).max(job.registered.min(oldest));
+    let ago = |reach| now.checked_sub(reach).unwrap_or(SystemTime::UNIX_EPOCH);
+    // A schedule that was changed had other slots before.
+    let start = ago(reach).min(oldest).max(job.registered.min(oldest));
+    let mut found = Vec::new();
+    // The slots may lie further apart than the next two, and many may have passed since the latest run.
+    for reach in (0..).map_while(|nth| reach.checked_mul(4_u32.checked_pow(nth)?)) {
+        let from = ago(reach).max(start);
+        let Some(slots) = between(job, from, now) else {
+            break;
+        };
+        found = slots;
+        if found.len() >= SHOWN || from == start {
+            break;
+        }
+    }
+    found.split_off(found.len().saturating_sub(SHOWN))
+}
+
+/// The slots of a job from one instant to another, both included; `None` if they are too many.
+fn between(job: &JobRecord, from: SystemTime, to: SystemTime) -> Option<Vec<SystemTime>> {
     let mut after = from.checked_sub(Duration::from_micros(1)).unwrap_or(from);
     let mut slots = Vec::new();
-    for _ in 0..STEPS {
-        match next(job, after).filter(|slot| *slot > after && *slot <= now) {
-            Some(slot) => slots.push(slot),
-            None => break,
+    while let Some(slot) = next(job, after).filter(|slot| *slot > after && *slot <= to) {
+        if slots.len() == STEPS {
+            return None;
         }
-        after = slots[slots.len() - 1];
+        slots.push(slot);
+        after = slot;
     }
-    slots.split_off(slots.len().saturating_sub(SHOWN))
+    Some(slots)
 }
 
 impl SlotRow<'_> {
@@ -195,5 +212,28 @@ mod tests {
         assert_eq!(words, ["succeeded", "missed", "due"]);
         assert_eq!(label(&rows), "the last 3: 1 succeeded, 1 missed, 1 due");
         assert_eq!(median(&runs), Some(Duration::from_secs(2)));
+    }
+
+    /// A job whose runs ended two weeks ago, with slots each minute, or each minute of an hour a day.
+    #[test]
+    fn the_last_slots_are_shown_after_a_long_time_without_runs() {
+        const DAY: u64 = 86_400;
+        for (schedule, last_of_all) in [("* * * * *", 20 * DAY), ("* 9 * * *", 19 * DAY + 35_940)] {
+            let mut job = JobRecord::new("minutely", at(0));
+            job.schedule = Some(schedule.to_owned());
+            job.zone = Some("UTC".to_owned());
+            let runs: Vec<_> = (0..30)
+                .map(|number| {
+                    let slot = 6 * DAY + 35_940 - 60 * number;
+                    let mut run = RunRecord::new("minutely", "minutely", "h/1/ff", at(slot));
+                    run.slot = Slot::at(at(slot)).ok();
+                    run
+                })
+                .collect();
+            let rows = last(&job, &runs, None, at(20 * DAY + 30));
+            let slots: Vec<_> = rows.iter().filter_map(|row| row.slot).collect();
+            let expected = (0..30).rev().map(|nth| at(last_of_all - 60 * nth));
+            assert_eq!(slots, expected.collect::<Vec<_>>(), "{schedule}");
+        }
     }
 }

@@ -186,8 +186,10 @@ impl Guard {
     /// Lets the watchdog of a job that has ended go. Its lock was released, or is left to its lease.
     pub(crate) fn leave(mut self) {
         self.tell_if_short(&Order::Leave);
-        // There is room: nothing was sent since the job has ended.
-        let _ = self.socket.try_write(&self.outbox);
+        // Without waiting for a watchdog that is stopped.
+        if let Ok(mut socket) = self.socket.into_std() {
+            let _ = socket.write(&self.outbox);
+        }
     }
 
     /// Makes the watchdog stop the command for this reason.
