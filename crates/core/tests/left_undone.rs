@@ -12,9 +12,9 @@ use std::thread;
 use std::time::Duration;
 
 use shedlock_core::{
-    Attempt, AttemptRequest, BoxFuture, Clock as _, Error, Event, Executor, HeldLock, Lease,
-    Listener, LockConfig, LockName, LockProvider, LockState, SystemClock, Unlock, UnlockRequest,
-    current_lock, delegate,
+    Attempt, AttemptRequest, BoxFuture, Clock as _, Error, Event, Executor, ForceUnlockRequest,
+    ForcedUnlock, HeldLock, Lease, Listener, LockConfig, LockName, LockProvider, LockState,
+    SystemClock, Unlock, UnlockRequest, admin, current_lock, delegate,
 };
 use shedlock_provider::MemoryProvider;
 use tokio::runtime::{Builder, Runtime};
@@ -30,6 +30,8 @@ struct Two {
     /// The first connection does not even carry out what ends a lease.
     is_cut: Arc<AtomicBool>,
     opened: Arc<AtomicUsize>,
+    /// How often an unlock was sent over the second one.
+    unlocks: Arc<AtomicUsize>,
     is_second: bool,
 }
 
@@ -88,6 +90,9 @@ impl LockProvider for Two {
         lease: &'a Lease,
         request: &'a UnlockRequest,
     ) -> BoxFuture<'a, Result<Unlock, Error>> {
+        if self.is_second {
+            self.unlocks.fetch_add(1, Ordering::SeqCst);
+        }
         Box::pin(self.reply(self.inner.unlock(lease, request)))
     }
 
@@ -183,6 +188,27 @@ fn a_lock_that_is_dropped_before_its_thread_blocks_is_given_back() {
         }
     });
     assert_eq!(*ends.0.lock().unwrap(), ["unlocked"]);
+}
+
+#[test]
+fn a_lock_that_was_freed_by_force_is_lost_whoever_unlocks_it_first() {
+    let (two, executor) = locked();
+    let ends = Arc::new(Ends::default());
+    let executor = executor.listener(ends.clone());
+    current_thread().block_on(async {
+        let held = lock(&executor).await;
+        let force = ForceUnlockRequest::new(LockName::new("a").unwrap());
+        let freed = admin::force_unlock(&*two.inner, &force).await.unwrap();
+        assert!(matches!(freed, ForcedUnlock::Freed(_)), "{freed:?}");
+        drop(held);
+        while two.unlocks.load(Ordering::SeqCst) == 0 {
+            thread::sleep(Duration::from_millis(10));
+        }
+        while ends.0.lock().unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    });
+    assert_eq!(*ends.0.lock().unwrap(), ["lost"]);
 }
 
 #[test]

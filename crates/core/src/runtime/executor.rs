@@ -283,7 +283,7 @@ impl Executor {
                 release: Release::Reentrant,
             });
         }
-        // Reserved first, so that a pool without a free thread uses up neither lease nor slot.
+        // Reserved first, so that a pool without a free thread uses up neither lease nor slot, unless the store is slow.
         let reserved = Thread::reserve_if(config.get_lock_wait().is_zero(), &runtime).await;
         let (attempt, reserved) = lent(reserved, &*self.0.clock, self.acquire(config)).await;
         let held = match attempt? {

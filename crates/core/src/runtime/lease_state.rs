@@ -175,9 +175,7 @@ impl LeaseState {
     }
 
     pub(crate) fn is_unlock_unknown(&self) -> bool {
-        let state = self.lock();
-        let shared = state.shared_unlock.as_ref();
-        state.is_unlock_unknown || shared.is_some_and(|unlock| unlock.is_sent())
+        self.lock().is_unlock_unknown
     }
 
     /// Notes that the duties may unlock too.
@@ -185,11 +183,9 @@ impl LeaseState {
         self.lock().shared_unlock = Some(progress.clone());
     }
 
-    /// Whether the duties have unlocked.
-    pub(crate) fn is_unlocked_by_duties(&self) -> bool {
-        let state = self.lock();
-        let shared = state.shared_unlock.as_ref();
-        shared.is_some_and(|unlock| unlock.is_unlocked())
+    /// How far the duties are with the unlock, if they may unlock too.
+    pub(super) fn shared_unlock(&self) -> Option<Arc<Progress>> {
+        self.lock().shared_unlock.clone()
     }
 
     /// Marks the lock as given back. Drops the callbacks, since they may hold the lock that holds

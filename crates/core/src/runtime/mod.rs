@@ -55,7 +55,7 @@ use names::Names;
 pub use narrator::tell;
 pub use outcome::Outcome;
 pub(crate) use pause::pause;
-use progress::Progress;
+use progress::{Known, Progress};
 pub use release::Release;
 pub use scope::{
     current_provider, set_global_executor, set_global_provider, with_executor,

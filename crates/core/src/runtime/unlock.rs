@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::bounded::bounded;
-use super::{Held, Release};
+use super::{Held, Known, Release};
 use crate::clock::Moment;
 use crate::contract::store_clock::SLEW;
 use crate::contract::{ClockSource, Error, Lease, LockRecord, Owner, Unlock, UnlockRequest};
@@ -66,6 +66,9 @@ impl Held {
                     self.context_of(error)
                 }
             };
+            if self.known_by_duties().await == Known::Ended {
+                return Release::Released;
+            }
             let context = self.context();
             context.store_failed(self.name(), self.job(), &error);
             if error.is_outcome_unknown() {
@@ -100,12 +103,13 @@ impl Held {
     ) -> Result<Release, (Error, bool)> {
         let (clock, provider) = (&*self.context().clock, &self.context().provider);
         let unlock = bounded(clock, limit, provider.unlock(lease, request));
-        let unlock = unlock.await.map_err(|error| (error, false))?;
-        if unlock == Unlock::Unlocked || self.state().is_unlocked_by_duties() {
+        if unlock.await.map_err(|error| (error, false))? == Unlock::Unlocked {
             return Ok(Release::Released);
         }
-        if !self.state().is_unlock_unknown() {
-            return Ok(Release::Lost);
+        match self.known_by_duties().await {
+            Known::Ended => return Ok(Release::Released),
+            Known::NotEnded if !self.state().is_unlock_unknown() => return Ok(Release::Lost),
+            _ => {}
         }
         let record = bounded(clock, limit, provider.inspect(lease.name())).await;
         let record = record.map_err(|error| (error, true))?;
@@ -115,6 +119,14 @@ impl Held {
             Gone::Unlocked | Gone::Overlapped => Release::Lost,
             Gone::Unclear => Release::MaybeOverlapped,
         })
+    }
+
+    /// What the duties know of a lease whose unlock was handed to them too.
+    async fn known_by_duties(&self) -> Known {
+        match self.state().shared_unlock() {
+            Some(unlock) => unlock.known().await,
+            None => Known::NotEnded,
+        }
     }
 
     /// Judges by the record whether the lease was gone when its unlock was first sent, at `sent`.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// How much a journal keeps. What exceeds it is removed after a later run: after about one of 32, and after an hour at the
-/// latest in a process that goes on recording runs.
+/// How much a journal keeps. What exceeds it is removed after a later run: the runs of a job after about one of 32 of its
+/// own, and what is too old after an hour at the latest in a process that goes on recording runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Retention {

@@ -11,8 +11,8 @@ use super::second::Second;
 use super::thread::Thread;
 use crate::clock::{Moment, NotBefore, SystemClock};
 use crate::contract::{AttemptRequest, Error, LastFailure, Lease, Unlock, UnlockRequest};
-use crate::runtime::Progress;
 use crate::runtime::narrator::{self, DutyEvent};
+use crate::runtime::{Known, Progress};
 use shedlock_support::Backoff;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -188,12 +188,15 @@ impl Sending {
             let provider = self.second.open().await?;
             Ok(match &self.call {
                 Call::Unlock(lease, request) => {
-                    self.progress.send();
-                    match provider.unlock(lease, request).await? {
-                        Unlock::Unlocked => {
-                            self.progress.unlock();
-                            Sent::Unlocked
-                        }
+                    let sent = self.progress.send();
+                    let answer = provider.unlock(lease, request).await;
+                    sent.answered(match &answer {
+                        Ok(Unlock::Unlocked) => Known::Ended,
+                        Err(error) if error.is_outcome_unknown() => Known::Unclear,
+                        Ok(Unlock::Lost) | Err(_) => Known::NotEnded,
+                    });
+                    match answer? {
+                        Unlock::Unlocked => Sent::Unlocked,
                         Unlock::Lost => Sent::Nothing,
                     }
                 }

@@ -57,7 +57,7 @@ impl Duties {
     fn thread(&self) -> Option<Arc<Thread>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*known {
-            Some(thread) if thread.is_usable() => Some(thread.clone()),
+            Some(thread) if thread.is_of_this_process() => Some(thread.clone()),
             _ => {
                 *known = Thread::current();
                 known.clone()
@@ -95,7 +95,7 @@ mod tests {
         let parents = Arc::new(Thread::start_in(std::process::id() + 1).unwrap());
         let duties = Duties(Arc::new(Mutex::new(Some(parents.clone()))));
         let own = duties.thread().unwrap();
-        assert!(own.is_usable() && !Arc::ptr_eq(&own, &parents));
+        assert!(own.is_of_this_process() && !Arc::ptr_eq(&own, &parents));
         assert!(Arc::ptr_eq(&duties.thread().unwrap(), &own));
         assert!(Arc::ptr_eq(&Duties::default().thread().unwrap(), &own));
     }

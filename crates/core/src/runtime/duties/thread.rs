@@ -1,11 +1,10 @@
 //! The thread of the duties.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::time::Duration;
 
 use shedlock_support::spawn;
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Notify;
 
 use super::errand::{Errand, Handed};
@@ -30,8 +29,6 @@ struct Shared {
     wake: Notify,
     seconds: Seconds,
     clock: LeaseClock,
-    /// The thread could not get a runtime, and has ended.
-    has_failed: AtomicBool,
 }
 
 impl Thread {
@@ -39,7 +36,7 @@ impl Thread {
     pub(super) fn current() -> Option<Arc<Self>> {
         static CURRENT: Mutex<Weak<Thread>> = Mutex::new(Weak::new());
         let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = current.upgrade().filter(|it| it.is_usable());
+        let known = current.upgrade().filter(|it| it.is_of_this_process());
         known.or_else(|| {
             let started = Self::start_in(std::process::id()).inspect_err(|error| {
                 tracing::warn!(%error,
@@ -57,26 +54,24 @@ impl Thread {
             wake: Notify::new(),
             seconds: Seconds::default(),
             clock: LeaseClock::system(),
-            has_failed: AtomicBool::new(false),
         });
         let driven = shared.clone();
         let thread = std::thread::Builder::new().name("shedlock-duties".to_owned());
-        thread.spawn(
-            move || match Builder::new_current_thread().enable_all().build() {
-                Ok(runtime) => runtime.block_on(driven.drive()),
-                Err(error) => {
-                    driven.has_failed.store(true, Ordering::SeqCst);
-                    tracing::warn!(%error,
-                        "cannot extend leases while their tasks block their threads");
-                }
-            },
-        )?;
+        // The thread ends if it gets no runtime. One without a thread could not be dropped here, inside another one.
+        let (runtime, built) = mpsc::channel::<Runtime>();
+        thread.spawn(move || {
+            if let Ok(runtime) = built.recv() {
+                runtime.block_on(driven.drive());
+            }
+        })?;
+        let sent = runtime.send(Builder::new_current_thread().enable_all().build()?);
+        debug_assert!(sent.is_ok(), "the thread waits for it");
         Ok(Self { process, shared })
     }
 
     /// A process that was forked has none of its parent's threads.
-    pub(super) fn is_usable(&self) -> bool {
-        self.process == std::process::id() && !self.shared.has_failed.load(Ordering::SeqCst)
+    pub(super) fn is_of_this_process(&self) -> bool {
+        self.process == std::process::id()
     }
 
     /// Returns the key of the entry.
@@ -178,20 +173,5 @@ impl Shared {
 
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::Duties;
-    use super::*;
-
-    #[test]
-    fn a_thread_that_got_no_runtime_is_replaced() {
-        let failed = Arc::new(Thread::start_in(std::process::id()).unwrap());
-        failed.shared.has_failed.store(true, Ordering::SeqCst);
-        let duties = Duties(Arc::new(Mutex::new(Some(failed.clone()))));
-        let next = duties.thread().unwrap();
-        assert!(next.is_usable() && !Arc::ptr_eq(&next, &failed));
     }
 }
