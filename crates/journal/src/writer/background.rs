@@ -1,5 +1,6 @@
 //! What a writer does in the background: it writes what waits in its queue.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -162,18 +163,23 @@ impl Shared {
     }
 
     async fn write_batch(&self, batch: &[Pending]) -> Result<(), Error> {
-        let written = within(&*self.settings.clock, PATIENCE, self.write_all(batch)).await;
+        let clock = &*self.settings.clock;
+        let written = within(clock, PATIENCE, self.write_all(batch)).await;
         let late = || Error::new(ErrorKind::Unavailable, "the journal did not reply in time");
-        written.unwrap_or_else(|| Err(late()))
+        let jobs = written.unwrap_or_else(|| Err(late()))?;
+        // What is not removed now is removed after a later run.
+        let _ = within(clock, PATIENCE, self.prune(jobs)).await;
+        Ok(())
     }
 
-    async fn write_all(&self, batch: &[Pending]) -> Result<(), Error> {
+    /// Returns the jobs whose old runs are to be removed.
+    async fn write_all(&self, batch: &[Pending]) -> Result<BTreeSet<String>, Error> {
+        let mut jobs = BTreeSet::new();
         if !self.check().await? {
-            return Ok(());
+            return Ok(jobs);
         }
         let lock_store = self.lock_store().await;
         let mut entries = Vec::with_capacity(batch.len());
-        let mut jobs = Vec::new();
         for pending in batch {
             match pending {
                 Pending::Entry(entry) => {
@@ -181,7 +187,7 @@ impl Shared {
                     match &mut entry {
                         JournalEntry::Run { run, .. } => {
                             if self.is_followed_by_prune(run) {
-                                jobs.push(run.job.clone());
+                                jobs.insert(run.job.clone());
                             }
                             run.lock_store.clone_from(&lock_store);
                         }
@@ -204,15 +210,18 @@ impl Shared {
             }
         }
         self.journal.record(&entries).await?;
-        jobs.sort_unstable();
-        jobs.dedup();
+        Ok(jobs)
+    }
+
+    async fn prune(&self, jobs: BTreeSet<String>) {
         for job in jobs {
-            // What is not removed now is removed after a later run.
-            if let Err(error) = self.journal.prune(&job, &self.settings.retention).await {
-                tracing::debug!(job, %error, "cannot remove old runs from the journal");
+            match self.journal.prune(&job, &self.settings.retention).await {
+                Ok(_) => self.state().looked = Some(self.settings.clock.now()),
+                Err(error) => {
+                    tracing::debug!(job, %error, "cannot remove old runs from the journal");
+                }
             }
         }
-        Ok(())
     }
 
     /// Whether old runs of the job are removed after this one: after one of 32, chosen by its id, if so many are kept that a
@@ -225,13 +234,8 @@ impl Shared {
         let number = usize::from_str_radix(last, 16).unwrap_or_default();
         let of = (self.settings.retention.runs_per_job / 32).clamp(1, 32);
         let now = self.settings.clock.now();
-        let mut state = self.state();
-        let is_late = now.saturating_since(*state.looked.get_or_insert(now)) >= LOOK_EVERY;
-        let is_due = number % of == 0 || is_late;
-        if is_due {
-            state.looked = Some(now);
-        }
-        is_due
+        let looked = *self.state().looked.get_or_insert(now);
+        number % of == 0 || now.saturating_since(looked) >= LOOK_EVERY
     }
 
     /// Returns the identity of the locks' store, which is read once.
