@@ -45,8 +45,9 @@ pub(super) struct Taken {
 
 /// Connects to the store and requests the lock.
 ///
-/// A signal to end is obeyed immediately if the store answers or the lock is waited for. Otherwise it is obeyed after a
-/// moment, in which the reply may still arrive and the lock be given back.
+/// A signal to end is obeyed immediately if the lock is waited for and the store has replied to each attempt. Otherwise it is
+/// obeyed after a moment, in which the reply may still arrive and the lock be given back, and once copies without a reply
+/// are withdrawn.
 pub(super) async fn acquire(
     claim: &Claim<'_>,
     lock: &LockConfig,

@@ -150,11 +150,17 @@ impl<'a> Ending<'a> {
 
     /// Hands the release over to the watchdog, if that outlives this process.
     fn give_up(&self, watchdog: Option<Guard>) -> End {
+        let Some(watchdog) = watchdog else {
+            return End::GaveUp;
+        };
         // The first process of a container takes all others with it.
-        let watchdog = watchdog.filter(|_| !self.lock.ends_soon() && getpid() != Pid::INIT);
-        match watchdog.map(|watchdog| watchdog.hand_over(self.fate)) {
-            Some(Ok(())) => End::HandedOver,
-            None | Some(Err(_)) => End::GaveUp,
+        if self.lock.ends_soon() || getpid() == Pid::INIT {
+            watchdog.leave();
+            return End::GaveUp;
+        }
+        match watchdog.hand_over(self.fate) {
+            Ok(()) => End::HandedOver,
+            Err(_) => End::GaveUp,
         }
     }
 

@@ -41,7 +41,7 @@ pub(crate) fn serve(terminal: Terminal) -> ExitCode {
     }
 }
 
-/// Returns the job if it has ended and `run` is gone, or has given up, so that its lock is still held.
+/// Returns the job if it has ended and `run` is gone, or has given up, so that its lock may still be held.
 fn try_serve() -> io::Result<Option<Orphaned>> {
     let mut line = Line::of_stdin()?;
     let Prepared {

@@ -124,9 +124,11 @@ fn a_run_whose_host_died_is_end_unknown_everywhere() {
     let pids = sandbox.pids("pids");
     is(&shown(&sandbox), "running", "running");
     let until = sandbox.locked_until("a");
+    // It must not stop the command itself.
+    signal(child.id(), Signal::STOP);
     signal(watchdog_of(&pids), Signal::KILL);
-    signal(child.id(), Signal::KILL);
     signal(pids[0], Signal::KILL);
+    signal(child.id(), Signal::KILL);
     end(child);
     eventually("the end of the lease", || calendar() > until);
     is(&shown(&sandbox), "end unknown", "end unknown");
@@ -229,21 +231,28 @@ fn outcome(sandbox: &Sandbox, journal: &str) -> Value {
 /// What could not be recorded by then is kept too.
 #[test]
 fn a_success_that_a_signal_keeps_from_being_recorded_is_delivered_later() {
-    let Busy {
-        sandbox,
-        journal,
-        child,
-        writer,
-    } = Busy::begin();
-    eventually("the unlock", || sandbox.lock("a")["state"] == "free");
-    signal(child.id(), Signal::TERM);
-    let ended = end(child);
-    assert_eq!(ended.code, 0, "{}", ended.stderr);
-    let said = "shedlock: a: could not write to the journal ";
-    assert!(ended.stderr.starts_with(said), "{}", ended.stderr);
-    assert!(ended.stderr.contains("is kept in"), "{}", ended.stderr);
-    writer.end();
-    assert_eq!(outcome(&sandbox, &journal), "succeeded");
+    // The signal must arrive after the reply to the unlock, and within two seconds of it.
+    let arrives_in_time = || {
+        let Busy {
+            sandbox,
+            journal,
+            child,
+            writer,
+        } = Busy::begin();
+        eventually("the unlock", || sandbox.lock("a")["state"] == "free");
+        signal(child.id(), Signal::TERM);
+        let ended = end(child);
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        let said = "shedlock: a: could not write to the journal before SIGTERM arrived: \
+                    the end of this run is kept in";
+        writer.end();
+        let is_said = ended.stderr.starts_with(said);
+        if is_said {
+            assert_eq!(outcome(&sandbox, &journal), "succeeded");
+        }
+        is_said
+    };
+    assert!((0..5).any(|_| arrives_in_time()), "the machine is too slow");
 }
 
 #[test]

@@ -103,6 +103,21 @@ fn an_unlock_that_fails_for_long_goes_on_in_the_background() {
     eventually("a release", || sandbox.lock("a")["state"] == "free");
 }
 
+/// Its watchdog, which is let go, says nothing.
+#[test]
+fn an_unlock_that_fails_until_shortly_before_the_end_of_the_lease_is_given_up() {
+    let sandbox = Sandbox::new();
+    let (child, mut stderr, writer) = ended_without_store_of(&sandbox, "18s", &[]);
+    let first = line(&mut stderr);
+    assert!(first.starts_with(RETRYING), "{first}");
+    let last = line(&mut stderr);
+    let said = "; gave up after 10s; it becomes free by itself at 20";
+    assert!(last.contains(said), "{last}");
+    assert_eq!(end(child).code, 5);
+    assert_eq!(line(&mut stderr), "");
+    writer.end();
+}
+
 #[test]
 fn so_does_that_of_a_run_that_was_killed() {
     let sandbox = Sandbox::new();
@@ -197,7 +212,7 @@ fn the_advice_does_not_free_the_lock_of_the_next_holder() {
 #[test]
 fn a_lease_that_ends_soon_is_retried_until_then_and_advises_nothing() {
     let sandbox = Sandbox::new();
-    let (child, mut stderr, writer) = ended_without_store_of(&sandbox, "4s", &[]);
+    let (child, mut stderr, writer) = ended_without_store_of(&sandbox, "9s", &[]);
     let first = line(&mut stderr);
     let start = "shedlock: a: the command has ended; cannot release the lock yet, retrying until the \
                  lease ends at 20";
