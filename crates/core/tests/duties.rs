@@ -166,12 +166,9 @@ fn blocked<T>(executor: &Executor, name: &str, task: impl FnOnce() -> T) -> Outc
 fn a_service_whose_runtime_replies_in_time_opens_nothing() {
     let noted = Noted::new();
     let executor = Executor::new(Arc::new(noted.clone()));
-    let sleep = async {
-        SystemClock
-            .sleep_until(SystemClock.now() + LONG + LEASE)
-            .await
-    };
-    let config = long("a");
+    let sleep = async { SystemClock.sleep_until(SystemClock.now() + 2 * LONG).await };
+    // Extended once meanwhile, after a third, and by the duties after a half.
+    let config = config("a").lock_at_most_for(4 * LONG).keep_alive();
     let outcome = workers(1).block_on(async { executor.execute(&config, sleep).await.unwrap() });
     assert!(outcome.is_executed());
     assert_eq!(noted.opened.load(Ordering::SeqCst), 0);
@@ -317,12 +314,12 @@ async fn a_paused_clock_of_tokio_changes_nothing() {
     let noted = Noted::new();
     let executor = Executor::new(Arc::new(noted.clone()));
     let task = async {
-        let until = SystemClock.now() + LONG + LEASE;
+        let until = SystemClock.now() + 2 * LONG;
         while SystemClock.now() < until {
             tokio::time::sleep(Duration::from_secs(60)).await;
         }
     };
-    let config = long("a");
+    let config = config("a").lock_at_most_for(4 * LONG).keep_alive();
     let outcome = executor.execute(&config, task).await;
     assert!(outcome.unwrap().is_executed());
     assert_eq!(noted.opened.load(Ordering::SeqCst), 0);

@@ -17,7 +17,7 @@ async fn a_restart_frees_all_locks_and_a_warning_says_so() {
     let warnings = Warnings::collect();
     let server = Own::start("jetstream { store_dir: \"$DIR\" }").await;
     let url = format!(
-        "nats://{}?storage=memory&response_timeout=1s",
+        "nats://{}?storage=memory&response_timeout=10s",
         server.address()
     );
     let provider = NatsProvider::connect(&url).await.unwrap();

@@ -23,7 +23,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 async fn connected(url: &str) -> NatsProvider {
-    let url = format!("{url}?response_timeout=2s&tolerated_skew=0s");
+    let url = format!("{url}?response_timeout=10s&tolerated_skew=0s");
     NatsProvider::connect(&url).await.unwrap()
 }
 

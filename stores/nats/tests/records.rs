@@ -159,7 +159,7 @@ async fn a_record_is_as_documented() {
 #[tokio::test]
 async fn a_record_of_shedlock_excludes_us_and_expires_for_us() {
     for room in Room::each().await {
-        let until = now() + Duration::from_secs(3);
+        let until = now() + Duration::from_secs(8);
         room.put_until(until).await;
         let attempt = room.provider.attempt(&request("job")).await.unwrap();
         let Attempt::Skipped(skip) = attempt else {

@@ -182,7 +182,7 @@ async fn a_bucket_can_be_created_concurrently() {
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_are_checked_again_over_a_new_connection() {
     let server = Own::start("jetstream { store_dir: \"$DIR\" }").await;
-    let url = format!("nats://{}?response_timeout=1s", server.address());
+    let url = format!("nats://{}?response_timeout=10s", server.address());
     let provider = NatsProvider::connect(&url).await.unwrap();
     provider.migrate().await.unwrap();
     let held = take(&provider, "held").await;

@@ -47,7 +47,7 @@ impl Room {
 
     async fn via(&self, proxy: &Proxy) -> NatsProvider {
         let (addr, bucket) = (proxy.addr(), &self.bucket);
-        let url = format!("nats://{addr}?bucket={bucket}&tolerated_skew=0s&response_timeout=8s");
+        let url = format!("nats://{addr}?bucket={bucket}&tolerated_skew=0s&response_timeout=60s");
         NatsProvider::connect(&url).await.unwrap()
     }
 
@@ -146,11 +146,7 @@ async fn overwritten(room: &Room) {
     let writes = room.writes_the_lock();
     let slow_writer = Arc::new(room.via(&slow).await);
     let dying_writer = room.via(&dying).await;
-    let delayed = slow.on_request(
-        contains(&writes),
-        1,
-        Strike::DelayRequest(Duration::from_secs(3)),
-    );
+    let delayed = slow.on_request(contains(&writes), 1, Strike::WithholdRequest);
     let slow_attempt = tokio::spawn({
         let writer = Arc::clone(&slow_writer);
         async move { writer.attempt(&slot_request(later)).await }
@@ -168,6 +164,7 @@ async fn overwritten(room: &Room) {
         ended = &mut dies => panic!("its last request is swallowed: {ended:?}"),
         () = waits => {}
     }
+    delayed.deliver().await;
 
     let lease = slow_attempt.await.unwrap().unwrap().acquired();
     let lease = lease.expect("the first one takes the lock");

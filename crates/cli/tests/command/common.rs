@@ -14,7 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
-use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+use rustix::fd::OwnedFd;
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, bind, connect, getsockname, socket, socket_with,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
@@ -24,6 +27,15 @@ use shedlock_rig::wait::{PATIENCE, until};
 pub(crate) use shedlock_rig::wait::{eventually, pause};
 use sqlx::Connection;
 use tempfile::TempDir;
+
+/// A port that refuses connections, and that no other process gets while its socket lives.
+pub(crate) fn closed_port() -> (OwnedFd, SocketAddrV4) {
+    let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
+    let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None).unwrap();
+    bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let here = getsockname(&socket).unwrap().try_into().unwrap();
+    (socket, here)
+}
 
 /// A page of the documentation.
 pub(crate) fn page(name: &str) -> String {

@@ -209,7 +209,7 @@ fn kill_9_of_the_watchdog_stops_the_job_and_is_reported() {
 #[test]
 fn a_watchdog_that_is_stopped_does_not_save_the_command() {
     let sandbox = Sandbox::new();
-    let child = sandbox.run("a", LEASE, FAMILY).spawn().unwrap();
+    let child = sandbox.run("a", "12s", FAMILY).spawn().unwrap();
     sandbox.await_lines("pids", 3);
     let until = sandbox.locked_until("a");
     let pids = sandbox.pids("pids");

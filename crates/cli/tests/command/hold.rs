@@ -196,6 +196,7 @@ fn scripted(sandbox: &Sandbox, options: &str) -> (Child, u32) {
         .env("SHEDLOCK_STORE", sandbox.store());
     let shell = shell.spawn().unwrap();
     sandbox.await_lines("ready", 1);
+    sandbox.await_lines("pid", 1);
     let holder = sandbox.pids("pid")[0];
     (shell, holder)
 }

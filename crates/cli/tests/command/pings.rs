@@ -1,13 +1,12 @@
 //! Monitoring services are notified of runs, which are not affected.
 
 use std::fs;
-use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::common::{Done, Sandbox, done, end, eventually, signal, sql};
+use super::common::{Done, Sandbox, closed_port, done, end, eventually, signal, sql};
 use super::ping_server::{Answer, KEY, PingServer, SENTRY_KEY};
 use super::ui::with_tls;
 
@@ -307,9 +306,7 @@ fn a_server_that_fails_refuses_or_redirects_does_not_affect_the_command() {
     }
     assert!(other.pings().is_empty());
 
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let host = listener.local_addr().unwrap().to_string();
-    drop(listener);
+    let (_closed, host) = closed_port();
     let mut command = sandbox.run("report", "1m", script);
     let ran = done(command.env(PING_URL, format!("http://{host}/{KEY}")));
     unaffected(&ran);

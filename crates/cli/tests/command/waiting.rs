@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::common::{Sandbox, await_said, done, end, gave_up_after, now, pause, signal};
+use super::common::{
+    Sandbox, await_said, closed_port, done, end, gave_up_after, now, pause, signal,
+};
 
 /// Holds the lock until the file `go` exists.
 fn holder(sandbox: &Sandbox) -> Child {
@@ -94,9 +96,8 @@ fn a_slot_that_was_taken_is_not_waited_for() {
 #[test]
 fn a_store_that_cannot_be_reached_is_waited_for_too() {
     let sandbox = Sandbox::new();
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let store = format!("postgres://u@{}/d", closed.local_addr().unwrap());
-    drop(closed);
+    let (_closed, place) = closed_port();
+    let store = format!("postgres://u@{place}/d");
     let began = now();
     let options = ["--lock-wait", "1500ms", "--store", &store];
     let done = done(&mut sandbox.run_with("a", "60s", &options, "echo ran"));

@@ -155,12 +155,12 @@ fn stopped_run() {
 
 fn closer() {
     let host = Host::new();
-    let (child, pids) = host.runs("30s", &[]);
-    // A third of the lease is the time that the command has to end.
-    host.is_ahead_by(15);
+    let (child, pids) = host.runs("60s", &[]);
+    // Its last ten seconds are the time that the command has to end.
+    host.is_ahead_by(40);
     pause(Duration::from_secs(2));
     assert!(is_alive(pids[0]), "the lease still has time");
-    gone_within(Duration::from_secs(6), &pids);
+    gone_within(Duration::from_secs(12), &pids);
     assert_eq!(end(child).code, 75);
 }
 

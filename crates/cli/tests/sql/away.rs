@@ -11,7 +11,7 @@ use shedlock_rig::given::server_if_any;
 
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 
-use super::common::{Sandbox, done, end, eventually, pause};
+use super::common::{Sandbox, closed_port, done, end, eventually, pause};
 
 /// The host and the port of the URL of a server.
 fn place_of(url: &str) -> String {
@@ -43,9 +43,7 @@ fn a_server_that_restarts_does_not_cost_the_slot_if_run_waits() {
     };
     let sandbox = Sandbox::new();
     let place = place_of(&server);
-    let port = TcpListener::bind("127.0.0.1:0").unwrap();
-    let here = port.local_addr().unwrap();
-    drop(port);
+    let (away, here) = closed_port();
     let table = unique("away");
     let direct = format!("{server}?table={table}");
     let store = direct.replace(&place, &here.to_string());
@@ -62,7 +60,8 @@ fn a_server_that_restarts_does_not_cost_the_slot_if_run_waits() {
         .spawn()
         .unwrap();
     pause(Duration::from_secs(2));
-    let restarted = TcpListener::bind(here).unwrap();
+    rustix::net::listen(&away, 128).unwrap();
+    let restarted = TcpListener::from(away);
     thread::spawn(move || {
         for connection in restarted.incoming() {
             pass!(connection.unwrap(), &place);

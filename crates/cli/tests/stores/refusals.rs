@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use url::Url;
 
-use crate::common::{Done, Sandbox, done, now};
+use crate::common::{Done, Sandbox, closed_port, done, now};
 use crate::places::Place;
 
 /// Words of clients and lines of a server's source code, which say nothing to a reader.
@@ -62,8 +62,8 @@ fn elsewhere(place: &Place, host: &str, port: u16) -> Result<String, String> {
 pub(crate) fn a_server_that_cannot_be_reached_is_reported_alike(
     place: &Place,
 ) -> Result<(), String> {
-    let closed = TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr());
-    let closed = closed.map_err(|error| error.to_string())?.port();
+    let (_closed, here) = closed_port();
+    let closed = here.port();
     let refused = refusal(&elsewhere(place, "127.0.0.1", closed)?);
     assert!(
         refused.contains(&format!("127.0.0.1:{closed}")),

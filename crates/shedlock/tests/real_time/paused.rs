@@ -20,7 +20,7 @@ use crate::{block_on, pause};
 
 const LOCK: &str = "report";
 /// The first holder's lease. The second holder's lease is long.
-const LEASE: &str = "5s";
+const LEASE: &str = "8s";
 
 /// A process that takes the lock and writes under it. It is this test program, started again.
 pub(crate) struct Holder {
@@ -94,7 +94,7 @@ impl Holder {
         let late = fence.write(&last_token, &counter).await;
         say(&format!("late {late}"));
         // Leave time for the task that is not stopped.
-        pause(Duration::from_secs(2)).await;
+        pause(Duration::from_secs(4)).await;
     }
 }
 
@@ -113,7 +113,7 @@ async fn write_on(who: &str, fence: Arc<Fence>, token: Arc<AtomicU64>, polls: Ar
     loop {
         let rows = fence.write(&token, &polls).await;
         say(&format!("{who} wrote {rows}"));
-        pause(Duration::from_secs(1)).await;
+        pause(Duration::from_secs(2)).await;
     }
 }
 
@@ -275,7 +275,7 @@ pub(crate) fn test(place: &Place, case: &str) {
         first.says(&format!("{who} wrote 1"));
     }
     let second = Running::start([&locks, &database, &fence.table, "10m"]);
-    // The first holder sleeps for a second between two writes. Wait until it does.
+    // The first holder sleeps for two seconds between two writes. Wait until it does.
     block_on(pause(Duration::from_millis(300)));
     first.stop();
     second.says("task wrote 1");

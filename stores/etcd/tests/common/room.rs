@@ -75,9 +75,15 @@ impl Room {
     /// Returns the lease that the lock's own key is attached to, and the number of seconds it was
     /// granted for.
     pub(crate) async fn lease(&self) -> (i64, i64) {
-        let id = self.key(&self.lock).await.unwrap().lease();
+        self.lease_if_any().await.unwrap()
+    }
+
+    /// The same; `None` if it has ended.
+    pub(crate) async fn lease_if_any(&self) -> Option<(i64, i64)> {
+        let id = self.key(&self.lock).await?.lease();
         let found = self.admin.clone().lease_time_to_live(id, None).await;
-        (id, found.unwrap().granted_ttl())
+        let found = found.unwrap();
+        (found.ttl() >= 0).then(|| (id, found.granted_ttl()))
     }
 
     /// ShedLock's steps to take a lock: grant a lease, put the key if it does not exist, otherwise

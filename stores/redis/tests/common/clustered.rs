@@ -111,7 +111,7 @@ async fn server(program: PathBuf, bus: &str) -> Result<Own, BoxError> {
     let settings = [
         ["--cluster-enabled", "yes"],
         ["--cluster-port", bus],
-        ["--cluster-node-timeout", "1500"],
+        ["--cluster-node-timeout", "5000"],
         ["--cluster-require-full-coverage", "no"],
     ];
     Own::start(program, settings.as_flattened()).await

@@ -37,12 +37,14 @@ impl Watched {
             Ok(replication.contains("master_link_status:up"))
         })
         .await?;
+        // One sentinel alone watches a server that nothing stops.
+        let down_after = if sentinels == 1 { 60_000 } else { 3_000 };
         let file = format!(
             "requirepass {SENTINELS_PASSWORD}\n\
              sentinel sentinel-pass {SENTINELS_PASSWORD}\n\
              sentinel monitor mymaster {source} {}\n\
              sentinel auth-pass mymaster {PASSWORD}\n\
-             sentinel down-after-milliseconds mymaster 700\n\
+             sentinel down-after-milliseconds mymaster {down_after}\n\
              sentinel failover-timeout mymaster 4000\n",
             sentinels / 2 + 1
         );

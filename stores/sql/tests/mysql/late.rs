@@ -14,7 +14,7 @@ use crate::room::{Room, SHEDLOCKS, free, record, request, take};
 use shedlock_rig::wait::{found_async, sleep};
 
 /// The timeout of the attempts in these tests.
-const TIMEOUT: Duration = Duration::from_millis(800);
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Room {
     async fn keep(&self, text: &'static str) -> Transaction<'static, MySql> {

@@ -77,7 +77,7 @@ async fn session_is_not_lent_again(
     left: impl AsyncFn() -> u64,
 ) {
     let room = Room::migrated().await;
-    let limit = Duration::from_secs(1);
+    let limit = Duration::from_secs(4);
     let provider = PostgresProvider::builder(source)
         .schema(&room.schema)
         .timeout(limit)

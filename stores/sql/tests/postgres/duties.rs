@@ -209,9 +209,12 @@ async fn a_healthy_service_opens_no_connection_for_duties() {
     let runs = providers.map(async |(provider, name)| {
         assert!(provider.capabilities().duties);
         let executor = Executor::new(provider);
-        let config = LockConfig::new(&name).lock_at_most_for(LEASE).keep_alive();
+        // Extended once meanwhile, after a third, and by the duties after a half.
+        let config = LockConfig::new(&name)
+            .lock_at_most_for(4 * LEASE)
+            .keep_alive();
         let run = executor.execute(&config, async {
-            sleep(2 * LEASE).await;
+            sleep(LEASE + LEASE / 2 + LEASE / 3).await;
             room.sessions(&name).await
         });
         assert_eq!(run.await.unwrap().value(), Some(1));

@@ -15,7 +15,7 @@ use crate::room::{Room, free, name, request, take};
 use shedlock_rig::wait::{found_async, sleep};
 
 /// The timeout of the attempts in these tests.
-const TIMEOUT: Duration = Duration::from_millis(800);
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What the transaction does for which an attempt waits.
 #[derive(Clone, Copy, Debug)]
@@ -165,7 +165,7 @@ async fn an_attempt_that_waits_less_than_its_timeout_takes_the_lock() {
 async fn outlasts(room: &Room) {
     room.run(
         "CREATE FUNCTION stall() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
-         IF NEW.lock_until > timezone('utc', clock_timestamp()) THEN PERFORM pg_sleep(2); END IF; \
+         IF NEW.lock_until > timezone('utc', clock_timestamp()) THEN PERFORM pg_sleep(5); END IF; \
          RETURN NULL; END $$; \
          CREATE CONSTRAINT TRIGGER stall AFTER INSERT OR UPDATE ON shedlock \
          DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION stall()",
@@ -178,7 +178,7 @@ async fn outlasts(room: &Room) {
         () = sleep(TIMEOUT + Duration::from_millis(100)) => {}
     }
     let withdrawn = provider.withdraw(&attempt).await.unwrap();
-    sleep(Duration::from_secs(2)).await;
+    sleep(Duration::from_secs(5)).await;
     assert_eq!(room.state().await, Some(LockState::Free), "{withdrawn}");
     assert!(withdrawn);
     assert!(!provider.withdraw(&attempt).await.unwrap());

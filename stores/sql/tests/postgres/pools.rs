@@ -65,7 +65,7 @@ async fn a_closed_pool_holds_no_value_up() {
 /// An abandoned call leaves a statement that the server is still executing.
 async fn session_is_not_lent_again(source: impl ClientSource, left: impl Fn() -> usize) {
     let room = Room::migrated().await;
-    let limit = Duration::from_secs(1);
+    let limit = Duration::from_secs(4);
     let provider = TokioPostgresProvider::builder(source)
         .schema(&room.schema)
         .timeout(limit)
@@ -104,7 +104,7 @@ async fn a_session_of_bb8_whose_answer_did_not_come_is_not_lent_again() {
 #[tokio::test]
 async fn a_statement_that_is_given_up_leaves_no_connection_behind() {
     let room = Room::migrated().await;
-    let url = format!("{}&timeout=500ms", room.url);
+    let url = format!("{}&timeout=4s", room.url);
     let provider = TokioPostgresProvider::connect(&url).await.unwrap();
     let lease = take(&provider, "job").await;
     free(&provider, &lease).await;

@@ -16,22 +16,24 @@ use crate::{LONG, SHORT};
 
 pub(crate) async fn java_expires(fleet: &Fleet) -> anyhow::Result<bool> {
     let name = "java-expires";
+    // Some stores remove the record when the lease ends.
+    let lease = 3 * SHORT;
     let second = fleet.second_java().await?;
     let asked = now();
-    let theirs = second.lock(name, SHORT).await?;
+    let theirs = second.lock(name, lease).await?;
     theirs.context("the lock should be free: no one else uses this name")?;
-    second.kill().await?;
     let record = fleet
         .record(name)
         .await?
         .context("the lock has no record")?;
+    second.kill().await?;
     let ends = record.locked_until.context("the record has no end")?;
     if ends > asked + Duration::from_secs(600) {
         // Hours away, by a clock in another zone.
         return Ok(false);
     }
     let ours = until(|| fleet.lock(name, LONG)).await?;
-    is_not_before(fleet, &ours, asked + SHORT).await
+    is_not_before(fleet, &ours, asked + lease).await
 }
 
 /// Whether a lease of ours began at or after this instant, by the clock that all processes share.
