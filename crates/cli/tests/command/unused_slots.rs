@@ -199,20 +199,20 @@ fn a_lock_that_comes_too_late_leaves_the_slot_open() {
             0
         );
         let busy = Writer::begin(&sandbox.store());
-        let mut command = sandbox.run_with("a", "24s", options, "echo ran");
+        let mut command = sandbox.run_with("a", "9s", options, "echo ran");
         let asking = command.spawn().unwrap();
         await_store_of(&sandbox, &asking);
         (options, sandbox, busy, asking)
     });
     // It has sent its request.
-    pause(Duration::from_secs(3));
+    pause(Duration::from_secs(1));
     let late = late.map(|(options, sandbox, busy, asking)| {
         signal(asking.id(), Signal::STOP);
         busy.end();
         (options, sandbox, asking)
     });
-    // After the 16 seconds at which the command is sent TERM, and before the lease ends.
-    pause(Duration::from_secs(17));
+    // After the six seconds at which the command is sent TERM, and before the lease ends.
+    pause(Duration::from_millis(6300));
     for (.., asking) in &late {
         signal(asking.id(), Signal::CONT);
     }
