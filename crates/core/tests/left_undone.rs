@@ -5,16 +5,19 @@
     reason = "real threads are blocked, in real time"
 )]
 
+mod common;
+
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
+use common::Heard;
 use shedlock_core::{
-    Attempt, AttemptRequest, BoxFuture, Clock as _, Error, Event, Executor, ForceUnlockRequest,
-    ForcedUnlock, HeldLock, Lease, Listener, LockConfig, LockName, LockProvider, LockState,
-    SystemClock, Unlock, UnlockRequest, admin, current_lock, delegate,
+    Attempt, AttemptRequest, BoxFuture, Clock as _, Error, Executor, ForceUnlockRequest,
+    ForcedUnlock, HeldLock, Lease, LockConfig, LockName, LockProvider, LockState, SystemClock,
+    Unlock, UnlockRequest, admin, current_lock, delegate,
 };
 use shedlock_provider::MemoryProvider;
 use tokio::runtime::{Builder, Runtime};
@@ -154,27 +157,25 @@ fn a_lock_whose_release_ended_with_its_runtime_is_given_back() {
     two.becomes_free();
 }
 
-/// Remembers how releases ended.
-#[derive(Debug, Default)]
-struct Ends(Mutex<Vec<String>>);
-
-impl Listener for Ends {
-    fn on_event(&self, event: &Event<'_>) {
-        let end = match event {
-            Event::Unlocked { .. } => "unlocked",
-            Event::Lost { .. } => "lost",
-            Event::UnlockFailed { .. } => "not unlocked",
-            _ => return,
-        };
-        self.0.lock().unwrap().push(end.to_owned());
+/// Waits until the one release of this listener's locks has ended, and returns how.
+async fn ended(heard: &Heard) -> String {
+    loop {
+        let words = heard.0.lock().unwrap().clone();
+        let ends = ["unlocked a", "lost a", "unlock failed a"];
+        let mut found = words.into_iter().filter(|word| ends.contains(&&**word));
+        if let Some(end) = found.next() {
+            assert_eq!(found.next(), None);
+            return end;
+        }
+        tokio::task::yield_now().await;
     }
 }
 
 #[test]
 fn a_lock_that_is_dropped_before_its_thread_blocks_is_given_back() {
     let (two, others) = locked();
-    let ends = Arc::new(Ends::default());
-    let executor = others.clone().listener(ends.clone());
+    let heard = Arc::new(Heard::default());
+    let executor = others.clone().listener(heard.clone());
     let next = || {
         two.becomes_free();
         current_thread().block_on(lock(&others))
@@ -183,18 +184,15 @@ fn a_lock_that_is_dropped_before_its_thread_blocks_is_given_back() {
         drop(lock(&executor).await);
         let _next = thread::scope(|scope| scope.spawn(next).join().unwrap());
         // The release itself comes later, and finds that it is done, and the lock taken by another owner.
-        while ends.0.lock().unwrap().is_empty() {
-            tokio::task::yield_now().await;
-        }
+        assert_eq!(ended(&heard).await, "unlocked a");
     });
-    assert_eq!(*ends.0.lock().unwrap(), ["unlocked"]);
 }
 
 #[test]
 fn a_lock_that_was_freed_by_force_is_lost_whoever_unlocks_it_first() {
     let (two, executor) = locked();
-    let ends = Arc::new(Ends::default());
-    let executor = executor.listener(ends.clone());
+    let heard = Arc::new(Heard::default());
+    let executor = executor.listener(heard.clone());
     current_thread().block_on(async {
         let held = lock(&executor).await;
         let force = ForceUnlockRequest::new(LockName::new("a").unwrap());
@@ -204,11 +202,8 @@ fn a_lock_that_was_freed_by_force_is_lost_whoever_unlocks_it_first() {
         while two.unlocks.load(Ordering::SeqCst) == 0 {
             thread::sleep(Duration::from_millis(10));
         }
-        while ends.0.lock().unwrap().is_empty() {
-            tokio::task::yield_now().await;
-        }
+        assert_eq!(ended(&heard).await, "lost a");
     });
-    assert_eq!(*ends.0.lock().unwrap(), ["lost"]);
 }
 
 #[test]
